@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// carryOut acts on a decision other than Keep. It returns false if the decision was overtaken and a new one is due.
+// carryOut acts on a decision other than Keep. It returns false if the decision is outdated and the caller must decide again.
 func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, err error) {
 	name, decision := found.Definition.Name(), found.Plan.Decision()
 	switch decision.Action {
@@ -21,7 +21,7 @@ func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, er
 	case Mark:
 		return false, i.mark(ctx, found)
 	case Wait:
-		i.Log.Info("waiting for a definition to be gone", "name", name, "reason", decision.Reason)
+		i.Log.Info("waiting until a definition is deleted", "name", name, "reason", decision.Reason)
 		return false, i.outlast(ctx, found)
 	case Keep, Refuse, CarryOver, Migrate:
 	}
@@ -35,14 +35,14 @@ func (i Installer) mark(ctx context.Context, found Result) error {
 	}, "status")
 }
 
-// patch sends a merge patch that is bound to a resourceVersion. If somebody was faster, the next look tells.
+// patch sends a merge patch that is bound to a resourceVersion. If another client wrote first, the next pass reads the definition again.
 func (i Installer) patch(ctx context.Context, definition Definition, content map[string]any, subresource ...string) error {
 	name := definition.Name()
 	body, err := json.Marshal(content)
 	if err != nil {
 		return fmt.Errorf("render a patch of definition %s: %w", name, err)
 	}
-	return poll(ctx, "the API server to take a patch of definition "+name, func(ctx context.Context) (bool, string, error) {
+	return poll(ctx, "the API server to accept a patch of definition "+name, func(ctx context.Context) (bool, string, error) {
 		err := i.API.Patch(ctx, name, body, definition.identity.FieldManager(), subresource...)
 		if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return true, "", nil
@@ -51,11 +51,12 @@ func (i Installer) patch(ctx context.Context, definition Definition, content map
 	})
 }
 
-// errOvertaken says that it is unknown whether a creation took effect, or that somebody else's did: a new decision is due.
-var errOvertaken = errors.New("the creation was overtaken")
+// errOvertaken says that another client created the definition first, or that it is unknown whether our creation took effect. The installer
+// must decide again.
+var errOvertaken = errors.New("another client may have created the definition first")
 
-// apply sends the target. An update is bound to what it was decided on, so it may be sent again when the answer was lost. A creation
-// cannot be bound to there being nothing: it is sent once, and decided on anew when the answer was lost.
+// apply sends the target. An update is bound to the resourceVersion that it was decided on, so apply sends it again when the answer was
+// lost. A creation has no such precondition: apply sends it once, and the installer decides again when the answer was lost.
 func (i Installer) apply(ctx context.Context, found Result) (applied bool, err error) {
 	if found.Plan.Decision().Action == Create {
 		return i.create(ctx, found)
@@ -66,8 +67,8 @@ func (i Installer) apply(ctx context.Context, found Result) (applied bool, err e
 		return false, fmt.Errorf("render definition %s: %w", name, err)
 	}
 	var result *apiextensionsv1.CustomResourceDefinition
-	err = poll(ctx, "the API server to take definition "+name, func(ctx context.Context) (bool, string, error) {
-		// Taking over fields is right only for a definition that was found to be ours.
+	err = poll(ctx, "the API server to accept definition "+name, func(ctx context.Context) (bool, string, error) {
+		// Only a definition that this operator manages, or adopts, may have its fields taken over.
 		object, err := i.API.Apply(ctx, name, body, ApplyOptions{Manager: found.Definition.identity.FieldManager(), TakeOver: true})
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return true, "", nil
@@ -97,7 +98,7 @@ func (i Installer) create(ctx context.Context, found Result) (applied bool, err 
 	case apierrors.IsConflict(err) || isPassing(err):
 		return false, errOvertaken
 	case apierrors.IsInvalid(err) && i.exists(ctx, name):
-		return false, errOvertaken // what is invalid may be the difference to what somebody else created meanwhile
+		return false, errOvertaken // perhaps only the change of a definition that another client created meanwhile is invalid
 	default:
 		return false, explain("patch", name, err)
 	}
@@ -108,7 +109,7 @@ func (i Installer) exists(ctx context.Context, name string) bool {
 	return err == nil && existing != nil
 }
 
-// clear takes away what others added to the spec and we do not speak of: a server-side apply leaves that alone.
+// clear removes what others added to the spec and the target does not have: a server-side apply does not remove it.
 func (i Installer) clear(ctx context.Context, found Result, applied *apiextensionsv1.CustomResourceDefinition) error {
 	if sameSpec(applied, found.Plan.Target) {
 		return nil
@@ -130,11 +131,12 @@ func (i Installer) clear(ctx context.Context, found Result, applied *apiextensio
 	})
 }
 
-// errServing says that a definition is being deleted, and serves what is needed until it is gone.
-var errServing = errors.New("it serves on while it is being deleted")
+// errServing says that a definition is being deleted, but serves what the program needs until then.
+var errServing = errors.New("the definition is being deleted, but still serves what this program needs")
 
-// outlast waits until a definition is gone. Where that takes long its objects are kept by finalizers, which perhaps only this program takes
-// off: one that begins goes on, then, with a definition that serves what it needs. Who watches over it registers it again when it is gone.
+// outlast waits until a definition is deleted. If this takes long, finalizers hold its objects, and perhaps only this program removes them.
+// So a program that starts then continues with the definition, if it serves what the program needs. The Guard creates the definition again
+// when it is deleted.
 func (i Installer) outlast(ctx context.Context, found Result) error {
 	if i.Running {
 		return i.waitUntilGone(ctx, found.Definition.Name())
@@ -151,10 +153,10 @@ func (i Installer) outlast(ctx context.Context, found Result) error {
 	return i.waitUntilGone(ctx, found.Definition.Name())
 }
 
-// serving is what became of a definition that serves while it is being deleted.
+// serving returns the result for a definition that serves what the program needs while it is being deleted.
 func serving(found Result) Result {
 	decision := found.Plan.Decision()
-	found.Plan = only(Keep, decision.Reason, decision.Message+"; it serves until they are gone, and is registered again then")
+	found.Plan = only(Keep, decision.Reason, decision.Message+"; the API server still serves it, and it is registered again after the deletion")
 	return found
 }
 

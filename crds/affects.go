@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// affectsObjects reports whether the target differs from the existing definition in anything that could touch objects. It knows what
-// touches none; whatever else a later Kubernetes adds to definitions counts.
+// affectsObjects reports whether the target differs from the existing definition in anything that could affect objects. It lists what
+// affects none. Everything else counts, and so do fields that a later Kubernetes adds to definitions.
 func affectsObjects(existing, target *apiextensionsv1.CustomResourceDefinition) bool {
 	stored := existing.Status.StoredVersions
 	return !equality.Semantic.DeepEqual(touching(existing, stored), touching(target, stored))
 }
 
-// touching returns a copy of the definition's spec without what touches no object: names, columns, words for people, the address and the
-// certificate of the conversion webhook, and versions in which no object is read, written or stored.
+// touching returns a copy of the definition's spec without the parts that affect no object: names, columns, texts for people, the address
+// and the certificate of the conversion webhook, and versions in which no object is read, written or stored.
 func touching(definition *apiextensionsv1.CustomResourceDefinition, stored []string) apiextensionsv1.CustomResourceDefinitionSpec {
 	type apiVersion = apiextensionsv1.CustomResourceDefinitionVersion
 	spec := defaulted(definition).Spec
@@ -24,7 +24,7 @@ func touching(definition *apiextensionsv1.CustomResourceDefinition, stored []str
 	served := slices.ContainsFunc(spec.Versions, func(version apiVersion) bool { return version.Served })
 	for at := range spec.Versions {
 		version := &spec.Versions[at]
-		// Objects of a definition that serves no version cannot be read. Serving them again as they are stored needs no look.
+		// Objects of a definition that serves no version cannot be read. Serving them again as they are stored needs no check.
 		version.Served = version.Served || (version.Storage && !served)
 		version.AdditionalPrinterColumns, version.Deprecated, version.DeprecationWarning = nil, false, nil
 		if version.Schema != nil {
@@ -37,7 +37,7 @@ func touching(definition *apiextensionsv1.CustomResourceDefinition, stored []str
 	return spec
 }
 
-// dropWords removes from a schema what only people read.
+// dropWords removes from a schema the texts that only people read.
 func dropWords(schema *apiextensionsv1.JSONSchemaProps) {
 	if schema == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// withFields gives spec fields of these schemas, in YAML flow.
+// withFields adds fields with these schemas to spec. schemas is YAML in flow style.
 func withFields(t *testing.T, schemas string) change {
 	t.Helper()
 	given := map[string]apiextensionsv1.JSONSchemaProps{}
@@ -25,7 +25,8 @@ func withFields(t *testing.T, schemas string) change {
 	}
 }
 
-// TestWordsOfASchemaAffectNoObjects says for which differences between two schemas objects have to be looked at: all but those of words.
+// TestWordsOfASchemaAffectNoObjects specifies which differences between two schemas require a check of objects: all except texts for
+// people.
 func TestWordsOfASchemaAffectNoObjects(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -42,26 +43,26 @@ func TestWordsOfASchemaAffectNoObjects(t *testing.T) {
 		{"a rule is explained", `a: {x-kubernetes-validations: [{rule: "true"}]}`,
 			`a: {x-kubernetes-validations: [{rule: "true", message: m, messageExpression: e, reason: FieldValueInvalid, fieldPath: .a}]}`, false},
 
-		{"a field comes", ``, `a: {type: string}`, true},
-		{"a field goes", `a: {type: string}`, ``, true},
-		{"a field called description goes", `description: {type: string}`, ``, true},
-		{"a field of a field goes", `a: {properties: {b: {type: string}}}`, `a: {properties: {}}`, true},
+		{"a field is added", ``, `a: {type: string}`, true},
+		{"a field is removed", `a: {type: string}`, ``, true},
+		{"a field called description is removed", `description: {type: string}`, ``, true},
+		{"a field of a field is removed", `a: {properties: {b: {type: string}}}`, `a: {properties: {}}`, true},
 		{"another type", `a: {type: string}`, `a: {type: integer}`, true},
-		{"a default comes", `a: {type: string}`, `a: {type: string, default: x}`, true},
+		{"a default is added", `a: {type: string}`, `a: {type: string, default: x}`, true},
 		{"another default", `a: {type: string, default: x}`, `a: {type: string, default: y}`, true},
-		{"a field must be there", `a: {properties: {b: {}}}`, `a: {required: [b], properties: {b: {}}}`, true},
+		{"a field becomes required", `a: {properties: {b: {}}}`, `a: {required: [b], properties: {b: {}}}`, true},
 		{"a lower maximum", `a: {type: integer, maximum: 9}`, `a: {type: integer, maximum: 5}`, true},
 		{"a higher maximum", `a: {type: integer, maximum: 5}`, `a: {type: integer, maximum: 9}`, true},
 		{"shorter items", `a: {type: array, items: {type: string}}`, `a: {type: array, items: {type: string, maxLength: 9}}`, true},
 		{"another type of values", `a: {additionalProperties: {type: string}}`, `a: {additionalProperties: {type: integer}}`, true},
 		{"a combination demands more", `a: {allOf: [{maxLength: 4}]}`, `a: {allOf: [{maxLength: 3}]}`, true},
-		{"a value goes", `a: {type: string, enum: [x, y]}`, `a: {type: string, enum: [x]}`, true},
-		{"a rule comes", `a: {type: string}`, `a: {type: string, x-kubernetes-validations: [{rule: self != 'x'}]}`, true},
+		{"a value is removed", `a: {type: string, enum: [x, y]}`, `a: {type: string, enum: [x]}`, true},
+		{"a rule is added", `a: {type: string}`, `a: {type: string, x-kubernetes-validations: [{rule: self != 'x'}]}`, true},
 		{"another rule of the same message", `a: {x-kubernetes-validations: [{rule: self > 1, message: m}]}`,
 			`a: {x-kubernetes-validations: [{rule: self > 2, message: m}]}`, true},
 		{"a list becomes a set", `a: {type: array}`, `a: {type: array, x-kubernetes-list-type: set}`, true},
-		{"unknown fields go", `a: {type: object, x-kubernetes-preserve-unknown-fields: true}`, `a: {type: object}`, true},
-		{"what no schema says so far", `a: {type: object}`, `a: {type: object, patternProperties: {x: {}}}`, true},
+		{"unknown fields are pruned", `a: {type: object, x-kubernetes-preserve-unknown-fields: true}`, `a: {type: object}`, true},
+		{"a keyword that no schema used before", `a: {type: object}`, `a: {type: object, patternProperties: {x: {}}}`, true},
 	} {
 		t.Run(test.story, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +71,7 @@ func TestWordsOfASchemaAffectNoObjects(t *testing.T) {
 	}
 }
 
-// TestAffectsObjects says for which other differences between two definitions objects have to be looked at.
+// TestAffectsObjects specifies which other differences between two definitions require a check of objects.
 func TestAffectsObjects(t *testing.T) {
 	t.Parallel()
 	type changes = []change
@@ -89,27 +90,27 @@ func TestAffectsObjects(t *testing.T) {
 		{"a version is deprecated", nil, changes{deprecated}, false},
 		{"the schema is described", nil, changes{described}, false},
 		{"the webhook has another certificate", changes{converted}, changes{converted, certified}, false},
-		{"a version goes that nothing is in", changes{defining("v0"), unservedToo("v0"), storedIn("v1")}, nil, false},
-		{"a version comes that nothing is in", nil, changes{defining("v2"), unservedToo("v2")}, false},
-		{"the only version is served again, which objects cannot be read in", changes{unserved}, nil, false},
+		{"a version without objects is removed", changes{defining("v0"), unservedToo("v0"), storedIn("v1")}, nil, false},
+		{"a version without objects is added", nil, changes{defining("v2"), unservedToo("v2")}, false},
+		{"the only version, in which objects cannot be read, is served again", changes{unserved}, nil, false},
 
 		{"it is served again with another schema", changes{unserved, withField}, nil, true},
-		{"a version comes", nil, changes{defining("v2")}, true},
-		{"a version goes", changes{defining("v0"), storedIn("v1")}, nil, true},
-		{"a version goes that objects are stored in", changes{defining("v0"), unservedToo("v0"), storedIn("v0", "v1")}, nil, true},
+		{"a version is added", nil, changes{defining("v2")}, true},
+		{"a version is removed", changes{defining("v0"), storedIn("v1")}, nil, true},
+		{"a version that objects are stored in is removed", changes{defining("v0"), unservedToo("v0"), storedIn("v0", "v1")}, nil, true},
 		{"a version is carried over", changes{defining("v0"), storedIn("v0", "v1")}, changes{carrying("v0")}, true},
 		{"a version is served no longer", changes{defining("v2")}, changes{defining("v2"), unservedToo("v2")}, true},
 		{"a version is served now", changes{defining("v2"), unservedToo("v2")}, changes{defining("v2")}, true},
 		{"objects are stored in another version", changes{defining("v2")}, changes{defining("v2"), storingInV2}, true},
 		{"objects are converted", nil, changes{converted}, true},
 		{"objects are converted no longer", changes{converted}, nil, true},
-		{"a schema where there was none", changes{withoutSchema}, nil, true},
-		{"unknown fields were kept everywhere", changes{keepingAll}, nil, true},
+		{"a schema is added", changes{withoutSchema}, nil, true},
+		{"unknown fields were preserved everywhere", changes{keepingAll}, nil, true},
 		{"the status becomes a subresource", changes{withoutStatus}, nil, true},
 		{"the status is no longer a subresource", nil, changes{withoutStatus}, true},
 		{"replicas can be scaled", nil, changes{scaling}, true},
-		{"a field can be selected by", nil, changes{selecting}, true},
-		{"a field can no longer be selected by", changes{selecting}, nil, true},
+		{"a field becomes selectable", nil, changes{selecting}, true},
+		{"a field is no longer selectable", changes{selecting}, nil, true},
 		{"another scope", changes{clusterScoped}, nil, true},
 	} {
 		t.Run(test.story, func(t *testing.T) {
@@ -128,7 +129,7 @@ func wantAffects(t *testing.T, has, wants []change, want bool) {
 		t.Errorf("affects objects: %t, want %t", got, want)
 	}
 	if diff := cmp.Diff(had, existing) + cmp.Diff(wanted, target); diff != "" {
-		t.Errorf("what was compared changed:\n%s", diff)
+		t.Errorf("the comparison changed its arguments:\n%s", diff)
 	}
 }
 
@@ -174,7 +175,7 @@ func selecting(object *apiextensionsv1.CustomResourceDefinition) {
 	object.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".spec.colour"}}
 }
 
-// TestDecideAsksForObjects says before which plans objects are looked at. Boot must not become slower with the number of objects.
+// TestDecideAsksForObjects specifies which plans require a check of objects. Boot must not become slower with the number of objects.
 func TestDecideAsksForObjects(t *testing.T) {
 	t.Parallel()
 	older := func(changes ...change) []change { return append(changes, order("4"), asApplied) }
@@ -183,20 +184,20 @@ func TestDecideAsksForObjects(t *testing.T) {
 		when  Situation
 		looks bool
 	}{
-		"unchanged":                                 {},
-		"older, with the same content":              {there: older()},
-		"older, described otherwise":                {there: older(described)},
-		"older, wider than before":                  {there: older(withoutField), looks: true},
-		"older, narrower than before":               {there: older(withField), looks: true},
-		"older, narrower, and somebody looked":      {there: older(withField), when: Situation{Objects: &Objects{Seen: 7}}},
-		"edited: no longer served":                  {there: []change{unserved}},
-		"edited: a field added":                     {there: []change{withField}, looks: true},
-		"newer, with another schema":                {there: []change{order("6"), withField, asApplied}},
-		"somebody else's, with another schema":      {there: []change{foreign, withField}},
-		"another build's, seen while running":       {there: []change{withField, otherHash, asApplied}, when: Situation{Running: true}},
-		"being deleted, with another schema":        {there: []change{withField, beingDeleted}},
-		"a version goes that clients may have used": {there: older(defining("v0"), storedIn("v1")), looks: true},
-		"a version goes that was carried over":      {there: []change{carrying("v0"), asApplied, storedIn("v1")}},
+		"unchanged":                                       {},
+		"older, with the same content":                    {there: older()},
+		"older, described otherwise":                      {there: older(described)},
+		"older, wider than before":                        {there: older(withoutField), looks: true},
+		"older, narrower than before":                     {there: older(withField), looks: true},
+		"older, narrower, and objects were checked":       {there: older(withField), when: Situation{Objects: &Objects{Seen: 7}}},
+		"edited: no longer served":                        {there: []change{unserved}},
+		"edited: a field added":                           {there: []change{withField}, looks: true},
+		"newer, with another schema":                      {there: []change{order("6"), withField, asApplied}},
+		"another manager's, with another schema":          {there: []change{foreign, withField}},
+		"another build's, seen while running":             {there: []change{withField, otherHash, asApplied}, when: Situation{Running: true}},
+		"being deleted, with another schema":              {there: []change{withField, beingDeleted}},
+		"a version that clients may have used is removed": {there: older(defining("v0"), storedIn("v1")), looks: true},
+		"a version that was carried over is removed":      {there: []change{carrying("v0"), asApplied, storedIn("v1")}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -207,11 +208,12 @@ func TestDecideAsksForObjects(t *testing.T) {
 		})
 	}
 	if got := Decide(Situation{}, ours(t)); got.NeedsObjects {
-		t.Errorf("there is no definition, and objects are to be looked at: %v", got.Steps)
+		t.Errorf("there is no definition, but the plan requires a check of objects: %v", got.Steps)
 	}
 }
 
-// TestEnsureLooksAtNoObjectsWithoutNeed: a first start, and one where nothing that could touch objects differs, need no right to list them.
+// TestEnsureLooksAtNoObjectsWithoutNeed: a first start, and a start without a difference that could affect objects, need no permission to
+// list them.
 func TestEnsureLooksAtNoObjectsWithoutNeed(t *testing.T) {
 	t.Parallel()
 	for story, s := range map[string]*server{
@@ -230,13 +232,14 @@ func TestEnsureLooksAtNoObjectsWithoutNeed(t *testing.T) {
 				t.Error(err)
 			}
 			if live := s.live(ours(t).Name()); !sameSpec(live, ours(t).object) {
-				t.Error("the definition is not as it has to be")
+				t.Error("the definition is not as the program needs it")
 			}
 		})
 	}
 }
 
-// TestEnsureLooksAtObjectsAgain where the API server is away for a moment. Where it stays away, the error says what to do.
+// TestEnsureLooksAtObjectsAgain retries the check when the API server is unreachable for a moment. If it stays unreachable, the error says
+// what to do.
 func TestEnsureLooksAtObjectsAgain(t *testing.T) {
 	t.Parallel()
 	s, looks := newServer(changed(t, narrower)), 0
@@ -258,10 +261,10 @@ func TestEnsureLooksAtObjectsAgain(t *testing.T) {
 	never := impatient(newServer(changed(t, narrower)))
 	never.Objects = checker(func() (Objects, error) { return Objects{}, syscall.ECONNREFUSED })
 	_, err = never.Ensure(t.Context(), all(t))
-	wantSays(t, err, "look at the objects of definition widgets.example.com", "not within 150ms", "crds apply --timeout", "connection refused")
+	wantSays(t, err, "check the objects of definition widgets.example.com", "not within 150ms", "crds apply --timeout", "connection refused")
 }
 
-// changed is our definition as somebody changed it.
+// changed returns our definition with these changes.
 func changed(t *testing.T, changes ...change) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	object := ours(t).Object()

@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// API is what looking after definitions needs of the API server. Errors are the API server's own (k8s.io/apimachinery/pkg/api/errors tells
-// them apart).
+// API is what this package needs of the API server. Errors are the API server's own (k8s.io/apimachinery/pkg/api/errors distinguishes
+// them).
 type API interface {
 	DefinitionAPI
 	ServedAPI
@@ -28,23 +28,24 @@ type API interface {
 
 // DefinitionAPI reads and writes definitions.
 type DefinitionAPI interface {
-	// Get reads a definition, live.
+	// Get reads a definition from the API server, not from a cache.
 	Get(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
-	// Apply sends a server-side apply and returns what came of it.
+	// Apply sends a server-side apply and returns the resulting definition.
 	Apply(ctx context.Context, name string, body []byte, options ApplyOptions) (*apiextensionsv1.CustomResourceDefinition, error)
-	// Patch sends a JSON merge patch as the field manager, to the definition or to a subresource of it.
+	// Patch sends a JSON merge patch as the field manager, to the definition or to one of its subresources.
 	Patch(ctx context.Context, name string, body []byte, manager string, subresource ...string) error
-	// Watch returns the changes of one definition from a resourceVersion on.
+	// Watch returns the changes of one definition, starting at a resourceVersion.
 	Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error)
 }
 
-// ServedAPI tells what the API server serves of a definition.
+// ServedAPI reads what the API server serves of a definition.
 type ServedAPI interface {
-	// Resources lists what is served under a group and version; NotFound means nothing is.
+	// Resources lists the resources that are served in a group and version; NotFound means that none are.
 	Resources(ctx context.Context, group, version string) (*metav1.APIResourceList, error)
-	// Columns returns what is printed of the custom resources in a namespace, or cluster-scoped ones if it is empty, without reading any.
+	// Columns returns the printed columns of the custom resources in a namespace, or of cluster-scoped ones if namespace is empty. It reads
+	// no custom resource.
 	Columns(ctx context.Context, of schema.GroupVersionResource, namespace string) ([]metav1.TableColumnDefinition, error)
-	// Count returns how many custom resources there are in all namespaces, reading at most one.
+	// Count returns the number of custom resources in all namespaces. It reads at most one.
 	Count(ctx context.Context, of schema.GroupVersionResource) (int, error)
 }
 
@@ -52,7 +53,7 @@ type ServedAPI interface {
 type ApplyOptions struct {
 	// Manager is the field manager.
 	Manager string
-	// TakeOver makes fields that others own ours; without, they are a conflict.
+	// TakeOver takes the ownership of fields from other managers (force). Without it, such fields cause a conflict.
 	TakeOver bool
 }
 
@@ -60,7 +61,7 @@ type restAPI struct {
 	client rest.Interface
 }
 
-// NewAPI returns the API of the cluster the configuration leads to. The configuration is not changed.
+// NewAPI returns the API of the cluster that the configuration points to. It does not change the configuration.
 func NewAPI(config *rest.Config) (API, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
@@ -117,7 +118,7 @@ func (a restAPI) Resources(ctx context.Context, group, version string) (*metav1.
 	return list, nil
 }
 
-// nobody is a name no object can have: asking for it makes the API server answer without reading one.
+// nobody is a name that no object can have. A request for it makes the API server answer without reading an object.
 const nobody = "-"
 
 func (a restAPI) Columns(ctx context.Context, of schema.GroupVersionResource, namespace string) ([]metav1.TableColumnDefinition, error) {
@@ -136,7 +137,7 @@ func (a restAPI) Count(ctx context.Context, of schema.GroupVersionResource) (int
 	return len(list.Items) + int(ptr.Deref(list.RemainingItemCount, 0)), nil
 }
 
-// list asks for custom resources in a representation of package meta.
+// list requests custom resources in a representation of package meta.
 func (a restAPI) list(of schema.GroupVersionResource, namespace, as string) *rest.Request {
 	path := []string{"/apis", of.Group, of.Version}
 	if namespace != "" {
@@ -146,7 +147,7 @@ func (a restAPI) list(of schema.GroupVersionResource, namespace, as string) *res
 }
 
 func read(ctx context.Context, request *rest.Request, into any) error {
-	// A new kind answers 429 until its cache is filled, and to ask again is up to the caller, who does so sooner.
+	// The API server answers 429 for a new kind until its cache is filled. The caller retries, and sooner than the client would.
 	document, err := request.MaxRetries(0).Do(ctx).Raw()
 	if err != nil {
 		return err

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// ReasonUnread is why Check keeps a definition it may not read but that is served.
+// ReasonUnread is why Check keeps a definition that it has no permission to read, but that is served.
 const ReasonUnread Reason = "Unread"
 
-// checkPause is how long Check leaves an administrator alone before it looks again.
+// checkPause is how long Check waits for an administrator before it reads the definition again.
 const checkPause = time.Second
 
-// LackingError says what an administrator has to do before this operator can work, where it may not do so itself.
+// LackingError says what an administrator must do before this operator can work, where the operator has no permission to do it.
 type LackingError struct {
-	// Name is the definition's name, Message what it lacks.
+	// Name is the definition's name, Message what is missing.
 	Name, Message string
 }
 
@@ -23,7 +23,7 @@ func (e *LackingError) Error() string {
 	return fmt.Sprintf("check definition %s: %s: with --crds=check an administrator must apply it (mysql-operator manifests crds | kubectl apply --server-side -f -)", e.Name, e.Message)
 }
 
-// check waits until the definition serves what is needed.
+// check waits until the definition serves what the program needs.
 func (i Installer) check(ctx context.Context, definition Definition) (Result, error) {
 	told := ""
 	for {
@@ -37,7 +37,7 @@ func (i Installer) check(ctx context.Context, definition Definition) (Result, er
 			i.Waiting(definition.Name(), message)
 		}
 		if ended := sleep(ctx, checkPause); ended != nil {
-			return Result{}, fmt.Errorf("%w (waited for it: %w)", err, ended)
+			return Result{}, fmt.Errorf("%w (the wait ended: %w)", err, ended)
 		}
 	}
 }
@@ -63,11 +63,11 @@ func (i Installer) checkOnce(ctx context.Context, definition Definition) (Result
 	return found, nil
 }
 
-// checkContent decides as Ensure would, but what would have to be changed must serve as it is.
+// checkContent decides as Ensure does. Where Ensure would change the definition, it must serve what the program needs as it is.
 func (i Installer) checkContent(ctx context.Context, definition Definition) (Result, error) {
 	existing, err := i.look(ctx, definition.Name())
 	if forbidden := (*ForbiddenError)(nil); errors.As(err, &forbidden) {
-		return Result{Definition: definition, Plan: only(Keep, ReasonUnread, "the operator may not read it, only see that it is served")}, nil
+		return Result{Definition: definition, Plan: only(Keep, ReasonUnread, "the operator has no permission to read it, but the API server serves it")}, nil
 	}
 	if err != nil {
 		return Result{}, err
@@ -81,7 +81,7 @@ func (i Installer) checkContent(ctx context.Context, definition Definition) (Res
 		if lacks := shortfall(existing, definition); lacks != "" {
 			return Result{}, &LackingError{definition.Name(), decision.Message + ", and it does not serve what this operator needs: " + lacks}
 		}
-		found.Plan = only(Keep, decision.Reason, decision.Message+"; it serves all this one needs")
+		found.Plan = only(Keep, decision.Reason, decision.Message+"; it serves all that this operator needs")
 		return found, nil
 	case Wait:
 		if shortfall(existing, definition) == "" {

@@ -10,29 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Situation is what a plan is made on.
+// Situation is the input of a plan.
 type Situation struct {
-	// Existing is the definition the cluster has; nil if none.
+	// Existing is the cluster's definition; nil if it has none.
 	Existing *apiextensionsv1.CustomResourceDefinition
-	// Objects is what was found out about its objects; nil if nobody looked.
+	// Objects is the result of the check of its objects; nil if they were not checked.
 	Objects *Objects
-	// Running says that this program has brought its definitions and watches over them now, where another build of the same order may
-	// have come after it.
+	// Running says that this program has installed its definitions and now watches them. Another build of the same order may have been
+	// started since.
 	Running bool
-	// Adopt takes over a definition that somebody else manages.
+	// Adopt takes over a definition that another manager owns.
 	Adopt bool
-	// AllowBreaking goes on where objects would be harmed.
+	// AllowBreaking updates even if this harms objects.
 	AllowBreaking bool
 }
 
-// Decide compares what the cluster has with the definition we bring. It is pure: same input, same plan. The first rule that applies wins.
+// Decide compares the cluster's definition with the program's. It is pure: same input, same plan. The first rule that applies wins.
 func Decide(there Situation, want Definition) Plan {
 	existing := there.Existing
 	if existing == nil {
 		return Plan{Steps: []Step{{Create, ReasonNotFound, "the cluster does not have it yet"}}, Target: want.Object()}
 	}
 	if existing.DeletionTimestamp != nil {
-		return only(Wait, ReasonBeingDeleted, "it is being deleted, and its objects with it")
+		return only(Wait, ReasonBeingDeleted, "it and its objects are being deleted")
 	}
 	if existing.Labels[OwnerLabel] != want.identity.Owner && !there.Adopt {
 		return decideForeign(existing, want)
@@ -54,30 +54,30 @@ func decideForeign(existing *apiextensionsv1.CustomResourceDefinition, want Defi
 	by := managerOf(existing)
 	lacks := firstOf(identityDifference(existing, want), shortfall(existing, want))
 	if lacks == "" {
-		message := fmt.Sprintf("%s manages it, not this operator (no label %s=%s), and it serves all that is needed; label it so to have it kept up to date", by, OwnerLabel, want.identity.Owner)
+		message := fmt.Sprintf("%s manages it, not this operator (no label %s=%s), and it serves all that this operator needs; set this label to let the operator update it", by, OwnerLabel, want.identity.Owner)
 		return only(Keep, ReasonForeign, message)
 	}
-	message := fmt.Sprintf("%s manages it, not this operator, and it does not serve what is needed: %s. If nobody else needs it as it is, hand it over: "+
+	message := fmt.Sprintf("%s manages it, not this operator, and it does not serve what this operator needs: %s. If no other program needs it as it is, assign it to this operator: "+
 		"kubectl label crd %s %s=%s --overwrite", by, lacks, want.Name(), OwnerLabel, want.identity.Owner)
 	return only(Refuse, ReasonForeignUnusable, message)
 }
 
 func decideNewer(existing *apiextensionsv1.CustomResourceDefinition, want Definition, order int) Plan {
-	newer := fmt.Sprintf("a newer operator wrote it (schema-version %d, ours is %d)", order, want.Version)
+	newer := fmt.Sprintf("a newer operator wrote it (schema-version %d, this operator's is %d)", order, want.Version)
 	lacks := firstOf(identityDifference(existing, want), shortfall(existing, want), conversionShortfall(existing, want))
 	if lacks != "" {
-		return only(Refuse, ReasonNewerUnusable, newer+", and it no longer serves what this one needs: "+lacks+". Run the newer operator")
+		return only(Refuse, ReasonNewerUnusable, newer+", and it no longer serves what this operator needs: "+lacks+". Run the newer operator")
 	}
 	if others := convertedBeside(existing, want); others != "" {
-		const consequences = "%s, and it serves all this one needs, but only the newer one converts to and from version %s. While none runs, requests in %[2]s fail " +
-			"(kubectl get without a version and the deletion of namespaces with objects among them), and objects that were written in %[2]s take no server-side " +
-			"apply, that of their status included. Nothing is lost: run the newer operator again"
+		const consequences = "%s, and it serves all that this operator needs, but only the newer operator converts to and from version %s. While no newer operator runs, " +
+			"requests in %[2]s fail, also kubectl get without a version and the deletion of namespaces with such objects. Objects that were written in %[2]s " +
+			"accept no server-side apply, not even of their status. Nothing is lost: run the newer operator again"
 		return only(Keep, ReasonNewerConverts, fmt.Sprintf(consequences, newer, others))
 	}
-	return only(Keep, ReasonNewer, newer+", and it serves all this one needs")
+	return only(Keep, ReasonNewer, newer+", and it serves all that this operator needs")
 }
 
-// decideOurs is for a definition that we may change.
+// decideOurs decides about a definition that this program may change.
 func decideOurs(there Situation, want Definition) Plan {
 	existing := there.Existing
 	target, gone := targetFor(existing, want)
@@ -89,27 +89,27 @@ func decideOurs(there Situation, want Definition) Plan {
 		return Plan{Steps: append([]Step{{Keep, ReasonUnchanged, "it is as this operator needs it"}}, stored(existing, target)...)}
 	}
 	if reason == ReasonOtherBuild && there.Running && shortfall(existing, want) == "" {
-		return only(Keep, ReasonOtherBuild, message+"; it serves all this one needs")
+		return only(Keep, ReasonOtherBuild, message+"; it serves all that this operator needs")
 	}
 	harmed := there.Objects != nil && there.Objects.Harmed > 0
 	if harmed && !there.AllowBreaking {
 		return Plan{Steps: []Step{{Refuse, ReasonWouldHarm, harm(want, *there.Objects)}}, Harm: there.Objects, Target: target}
 	}
 	if harmed {
-		message += "; breaking is allowed, though it harms " + there.Objects.String()
+		message += "; --crds-allow-breaking permits the update, although it harms " + there.Objects.String()
 	}
 	plan := Plan{Steps: append([]Step{{Update, reason, message}}, stored(existing, target)...), Harm: there.Objects, Target: target}
 	plan.NeedsObjects = there.Objects == nil && affectsObjects(existing, target)
 	if going := departing(existing, want); len(going) > 0 {
-		told := fmt.Sprintf("version %s goes: it is noted as stored, so that objects which name it in managedFields are rewritten before", strings.Join(going, ", "))
+		told := fmt.Sprintf("version %s is removed: the operator first adds it to status.storedVersions, so that objects that name it in managedFields are rewritten", strings.Join(going, ", "))
 		plan.Steps = append([]Step{{Mark, ReasonServed, told}}, plan.Steps...)
 		plan.Stored = append(slices.Clone(existing.Status.StoredVersions), going...)
 	}
 	return plan
 }
 
-// departing returns the versions that the definition has and we no longer do, and that nobody has seen to yet: neither is anything known to
-// be stored in them, nor were they carried over before.
+// departing returns the versions that the cluster's definition has and the program's no longer has, and that need work: no object is known
+// to be stored in them, and they were not carried over before.
 func departing(existing *apiextensionsv1.CustomResourceDefinition, want Definition) []string {
 	seenTo := append(strings.Split(existing.Annotations[want.identity.CarriedAnnotation()], ","), existing.Status.StoredVersions...)
 	going := []string{}
@@ -121,17 +121,17 @@ func departing(existing *apiextensionsv1.CustomResourceDefinition, want Definiti
 	return going
 }
 
-// whyUpdate says why applying the target would change something, and nothing if it would not.
+// whyUpdate returns why applying the target would change something; empty if it would not.
 func whyUpdate(there Situation, want Definition, target *apiextensionsv1.CustomResourceDefinition) (Reason, string) {
 	existing, identity := there.Existing, want.identity
 	ours := existing.Annotations[identity.HashAnnotation()] == want.Hash
 	switch order := identity.orderOf(existing); {
 	case existing.Labels[OwnerLabel] != identity.Owner:
-		return ReasonAdopted, fmt.Sprintf("%s managed it; it is taken over, as was asked for", managerOf(existing))
+		return ReasonAdopted, fmt.Sprintf("%s managed it; this operator adopts it because of --crds-adopt", managerOf(existing))
 	case order < want.Version:
-		return ReasonOlder, fmt.Sprintf("an older operator wrote it (schema-version %d, ours is %d)", order, want.Version)
+		return ReasonOlder, fmt.Sprintf("an older operator wrote it (schema-version %d, this operator's is %d)", order, want.Version)
 	case !identity.untouched(existing):
-		return ReasonEdited, "it is not as it was applied: somebody edited it"
+		return ReasonEdited, "it differs from what the operator applied: another client edited it"
 	case !ours:
 		return ReasonOtherBuild, "another build of the same schema-version wrote it: raise schema-version with every change"
 	case sameSpec(existing, target):
@@ -139,42 +139,42 @@ func whyUpdate(there Situation, want Definition, target *apiextensionsv1.CustomR
 	case !equality.Semantic.DeepEqual(existing.Spec.Conversion, target.Spec.Conversion):
 		return ReasonConversionChanged, "its conversion webhook has another address or certificate"
 	default:
-		return ReasonMigrated, "nothing is stored any more in a version that it still carries"
+		return ReasonMigrated, "no object is stored any more in a version that was carried over"
 	}
 }
 
-// stored tells of the versions that objects are stored in and should not be.
+// stored returns the steps for versions that objects are stored in and should not be.
 func stored(existing, target *apiextensionsv1.CustomResourceDefinition) []Step {
 	storage, steps := storageVersion(target), []Step{}
 	others := slices.DeleteFunc(slices.Clone(existing.Status.StoredVersions), func(version string) bool { return version == storage })
 	for _, version := range others {
 		if carried := findVersion(target, version); carried != nil && !carried.Served {
-			steps = append(steps, Step{CarryOver, ReasonStored, fmt.Sprintf("objects are stored in version %s: it stays in the definition, unserved, until they are rewritten", version)})
+			steps = append(steps, Step{CarryOver, ReasonStored, fmt.Sprintf("objects are stored in version %s: the version stays in the definition, unserved, until these objects are rewritten", version)})
 		}
 	}
 	if len(others) > 0 {
-		message := fmt.Sprintf("objects stored in version %s are to be rewritten in %s; then status.storedVersions is trimmed", strings.Join(others, ", "), storage)
+		message := fmt.Sprintf("the leading operator rewrites objects that are stored in version %s as %s, then trims status.storedVersions", strings.Join(others, ", "), storage)
 		steps = append(steps, Step{Migrate, ReasonStored, message})
 	}
 	return steps
 }
 
 func harm(want Definition, objects Objects) string {
-	return fmt.Sprintf("the new schema does not fit %s. Mend these objects, or run the operator release that was here before; to go on all the same: "+
-		"--crds-allow-breaking (mysql-operator crds plan shows what of %s changes)", objects, want.Name())
+	return fmt.Sprintf("the new schema does not fit %s. Fix these objects, or run the former operator release. To update the definition nevertheless, set "+
+		"--crds-allow-breaking (mysql-operator crds plan shows what changes in %s)", objects, want.Name())
 }
 
-// targetFor returns the definition to apply over existing. Versions that objects are still stored in, or that clients may have used, and
-// that we no longer define are carried over, unserved and not for storing, because the API server refuses to drop them
+// targetFor returns the definition to apply over existing. It carries over versions that the program no longer defines, and that objects
+// are still stored in or that clients may have used. They are unserved and not the storage version. The API server refuses to drop them
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version).
-// gone says what makes that impossible, and what to do.
+// gone says why that is impossible, and what the user can do.
 func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definition) (target *apiextensionsv1.CustomResourceDefinition, gone string) {
 	target = want.Object()
 	target.ResourceVersion, target.UID = existing.ResourceVersion, existing.UID
 	if want.Conversion == nil && len(want.Converts) > 0 {
 		target.Spec.Conversion = existing.Spec.Conversion.DeepCopy()
 	}
-	const remedy = "run the operator release that had it, and let it rewrite them"
+	const remedy = "run the operator release that had this version, and let it rewrite the objects"
 	carriedOver := []string{}
 	for _, version := range append(slices.Clone(existing.Status.StoredVersions), departing(existing, want)...) {
 		if findVersion(target, version) != nil {
@@ -196,7 +196,7 @@ func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definiti
 	if len(carriedOver) > 0 {
 		target.Annotations = merged(target.Annotations, map[string]string{want.identity.CarriedAnnotation(): strings.Join(carriedOver, ",")})
 	}
-	// A spec that could be read can be written as JSON.
+	// A spec that was read can be written as JSON, so there is no error.
 	_ = want.identity.stamp(target)
 	return target, ""
 }
@@ -205,7 +205,8 @@ func isConverted(object *apiextensionsv1.CustomResourceDefinition) bool {
 	return object.Spec.Conversion != nil && object.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
-// conversionShortfall names what keeps an older program from working beside a definition whose objects only a newer one can convert.
+// conversionShortfall returns why an older program cannot work with a definition whose objects only a newer program can convert; empty if
+// it can.
 func conversionShortfall(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
 	if !isConverted(existing) {
 		return ""
@@ -218,7 +219,7 @@ func conversionShortfall(existing *apiextensionsv1.CustomResourceDefinition, wan
 	return ""
 }
 
-// convertedBeside names the served versions that only the webhook of somebody else reads and writes; empty if there are none.
+// convertedBeside returns the served versions that only the webhook of another program reads and writes; empty if there are none.
 func convertedBeside(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
 	if !isConverted(existing) {
 		return ""
@@ -232,26 +233,26 @@ func convertedBeside(existing *apiextensionsv1.CustomResourceDefinition, want De
 	return strings.Join(others, ", ")
 }
 
-// sameSpec says whether applying target would change existing's spec: both are compared as the API server would store them.
+// sameSpec reports whether applying target would leave existing's spec unchanged. It compares both as the API server would store them.
 func sameSpec(existing, target *apiextensionsv1.CustomResourceDefinition) bool {
 	return equality.Semantic.DeepEqual(defaulted(existing).Spec, defaulted(target).Spec)
 }
 
-// defaulted returns a copy as the API server would store it.
+// defaulted returns a copy with the API server's defaults.
 func defaulted(object *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	object = object.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&object.Spec)
 	return object
 }
 
-// untouched says that the definition is as some program applied it.
+// untouched reports whether the definition is as some program applied it.
 func (i Identity) untouched(existing *apiextensionsv1.CustomResourceDefinition) bool {
 	hash, err := hashSpec(defaulted(existing).Spec)
 	return err == nil && existing.Annotations[i.AppliedAnnotation()] == hash
 }
 
-// identityDifference names what differs and can never be changed in a definition (validateCustomResourceDefinitionSpecUpdate of
-// k8s.io/apiextensions-apiserver); empty if nothing does.
+// identityDifference returns the first difference in a field that cannot be changed in a definition
+// (validateCustomResourceDefinitionSpecUpdate of k8s.io/apiextensions-apiserver); empty if there is none.
 func identityDifference(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
 	has, wants := existing.Spec, want.object.Spec
 	switch {
@@ -268,7 +269,7 @@ func identityDifference(existing *apiextensionsv1.CustomResourceDefinition, want
 	}
 }
 
-// shortfall names what existing lacks for this program to work with it; empty if nothing.
+// shortfall returns what this program needs and existing does not serve; empty if it serves everything.
 func shortfall(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
 	has, wants := findVersion(existing, want.Uses), findVersion(want.object, want.Uses)
 	switch {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// us is whose definitions the tests bring.
+// us identifies the program that the definitions of the tests belong to.
 var us = Identity{Owner: "widget-operator", Domain: "example.com"} //nolint:gochecknoglobals // a constant, but Go has none of structs
 
 func widgets(t *testing.T) string {
@@ -22,7 +22,7 @@ func widgets(t *testing.T) string {
 	return string(document)
 }
 
-// ours is the definition this operator brings in the tests, in its fifth edition.
+// ours is this operator's definition in the tests, in its fifth edition.
 func ours(t *testing.T) Definition {
 	t.Helper()
 	definition, err := us.Parse([]byte(widgets(t)), "v1")
@@ -32,7 +32,7 @@ func ours(t *testing.T) Definition {
 	return definition
 }
 
-// change is one thing that is different in the cluster's definition.
+// change makes one difference in the cluster's definition.
 type change func(*apiextensionsv1.CustomResourceDefinition)
 
 func order(text string) change {
@@ -109,7 +109,7 @@ func serverFilled(object *apiextensionsv1.CustomResourceDefinition) {
 	object.Generation, object.ManagedFields = 3, []metav1.ManagedFieldsEntry{{Manager: us.FieldManager()}}
 }
 
-// asApplied makes the changes before it somebody's applied definition rather than an edit.
+// asApplied turns the changes before it from an edit into an applied definition.
 func asApplied(object *apiextensionsv1.CustomResourceDefinition) { _ = us.stamp(object) }
 
 func byHelm(object *apiextensionsv1.CustomResourceDefinition) {
@@ -127,7 +127,7 @@ func narrower(object *apiextensionsv1.CustomResourceDefinition) {
 	asApplied(object)
 }
 
-// TestDecide is the specification: what is there (our own definition but for the changes) → what is done about it, and why.
+// TestDecide is the specification: the cluster's definition (ours with these changes) → what the program does about it, and why.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	running := Situation{Running: true}
@@ -142,29 +142,29 @@ func TestDecide(t *testing.T) {
 		"as we left it": {action: Keep, reason: ReasonUnchanged},
 		"as we left it, with what others and the server add": {there: changes{serverFilled}, action: Keep, reason: ReasonUnchanged},
 
-		"written by an older operator":                              {there: changes{order("4"), edited, asApplied}, action: Update, reason: ReasonOlder, says: "schema-version 4, ours is 5"},
+		"written by an older operator":                              {there: changes{order("4"), edited, asApplied}, action: Update, reason: ReasonOlder, says: "schema-version 4, this operator's is 5"},
 		"older, though the content is the same":                     {there: changes{order("4")}, action: Update, reason: ReasonOlder},
 		"older, seen while running":                                 {there: changes{order("4")}, when: running, action: Update, reason: ReasonOlder},
 		"ours, but without an order":                                {there: changes{order("")}, action: Update, reason: ReasonOlder},
 		"ours, with an order that is no number":                     {there: changes{order("v5")}, action: Update, reason: ReasonOlder},
-		"written by a newer operator that still serves us":          {there: changes{order("6"), withField, otherHash, asApplied}, action: Keep, reason: ReasonNewer, says: "schema-version 6, ours is 5"},
+		"written by a newer operator that still serves us":          {there: changes{order("6"), withField, otherHash, asApplied}, action: Keep, reason: ReasonNewer, says: "schema-version 6, this operator's is 5"},
 		"newer, without our version":                                {there: changes{order("6"), unserved}, action: Refuse, reason: ReasonNewerUnusable, says: "Run the newer operator"},
-		"newer, without a field we record the truth in":             {there: changes{order("6"), withoutField}, action: Refuse, reason: ReasonNewerUnusable, says: "status.epoch"},
+		"newer, without a field that holds the record":              {there: changes{order("6"), withoutField}, action: Refuse, reason: ReasonNewerUnusable, says: "status.epoch"},
 		"newer, with another scope":                                 {there: changes{order("6"), clusterScoped}, action: Refuse, reason: ReasonNewerUnusable, says: "Run the newer operator"},
 		"newer, stored in a version that only its webhook converts": {there: changes{order("6"), defining("v2"), converted, storedIn("v1", "v2")}, action: Refuse, reason: ReasonNewerUnusable, says: "only the newer operator's webhook converts"},
-		"newer, converting, but stored in ours":                     {there: changes{order("6"), defining("v2"), converted, storedIn("v1")}, action: Keep, reason: ReasonNewerConverts, says: "While none runs, requests in v2 fail"},
+		"newer, converting, but stored in ours":                     {there: changes{order("6"), defining("v2"), converted, storedIn("v1")}, action: Keep, reason: ReasonNewerConverts, says: "While no newer operator runs, requests in v2 fail"},
 		"newer, converting, but only ours is served":                {there: changes{order("6"), defining("v2"), unservedToo("v2"), converted, storedIn("v1")}, action: Keep, reason: ReasonNewer},
 
 		"edited by hand":                       {there: changes{edited}, action: Update, reason: ReasonEdited},
 		"edited by hand, seen while running":   {there: changes{edited}, when: running, action: Update, reason: ReasonEdited},
-		"edited by hand: a field taken away":   {there: changes{withoutField}, action: Update, reason: ReasonEdited},
+		"edited by hand: a field removed":      {there: changes{withoutField}, action: Update, reason: ReasonEdited},
 		"edited by hand: no longer served":     {there: changes{unserved}, action: Update, reason: ReasonEdited},
 		"a missed bump, at boot":               {there: changes{edited, otherHash, asApplied}, action: Update, reason: ReasonOtherBuild, says: "raise schema-version"},
 		"a missed bump, seen while running":    {there: changes{edited, otherHash, asApplied}, when: running, action: Keep, reason: ReasonOtherBuild},
 		"a missed bump that does not serve us": {there: changes{withoutField, otherHash, asApplied}, when: running, action: Update, reason: ReasonOtherBuild},
 
 		"managed by Helm, and good enough":                  {there: changes{byHelm}, action: Keep, reason: ReasonForeign, says: "Helm release shop/widgets manages it"},
-		"managed by somebody, and good enough":              {there: changes{foreign}, action: Keep, reason: ReasonForeign, says: "label it so"},
+		"managed by another tool, and good enough":          {there: changes{foreign}, action: Keep, reason: ReasonForeign, says: "set this label"},
 		"managed by nobody, and good enough":                {there: changes{unmarked}, action: Keep, reason: ReasonForeign},
 		"managed by nobody, accepting any field":            {there: changes{unmarked, anyFields}, action: Keep, reason: ReasonForeign},
 		"managed by nobody, without a field of ours":        {there: changes{unmarked, withoutField}, action: Refuse, reason: ReasonForeignUnusable, says: "kubectl label crd widgets.example.com"},
@@ -178,18 +178,18 @@ func TestDecide(t *testing.T) {
 
 		"stored in our version":                                {there: changes{storedIn("v1")}, action: Keep, reason: ReasonUnchanged},
 		"objects stored in a version we dropped":               {there: changes{order("4"), defining("v0"), storedIn("v0", "v1")}, action: Update, reason: ReasonOlder},
-		"a version that goes, with nothing stored in it":       {there: changes{order("4"), defining("v0"), asApplied, storedIn("v1")}, action: Mark, reason: ReasonServed, says: "version v0 goes"},
+		"a removed version, with nothing stored in it":         {there: changes{order("4"), defining("v0"), asApplied, storedIn("v1")}, action: Mark, reason: ReasonServed, says: "version v0 is removed"},
 		"a version added by hand":                              {there: changes{defining("v0"), storedIn("v1")}, action: Mark, reason: ReasonServed},
-		"a version no longer served that goes":                 {there: changes{order("4"), defining("v0"), unservedToo("v0"), asApplied, storedIn("v1")}, action: Mark, reason: ReasonServed},
+		"a removed version, no longer served":                  {there: changes{order("4"), defining("v0"), unservedToo("v0"), asApplied, storedIn("v1")}, action: Mark, reason: ReasonServed},
 		"a version we carried over, with nothing stored in it": {there: changes{carrying("v0"), asApplied, storedIn("v1")}, action: Update, reason: ReasonMigrated},
-		"objects stored in a version that nobody defines":      {there: changes{order("4"), storedIn("v0", "v1")}, action: Refuse, reason: ReasonStoredVersionGone, says: "stored in version v0"},
+		"objects stored in a version that no one defines":      {there: changes{order("4"), storedIn("v0", "v1")}, action: Refuse, reason: ReasonStoredVersionGone, says: "stored in version v0"},
 		"objects stored in a version that we cannot convert":   {there: changes{order("4"), defining("v0"), converted, storedIn("v0", "v1")}, action: Refuse, reason: ReasonStoredVersionGone, says: "cannot convert"},
 
-		"narrower than what is there, nobody looked":    {there: changes{narrower}, action: Update, reason: ReasonOlder},
+		"narrower, and objects were not checked":        {there: changes{narrower}, action: Update, reason: ReasonOlder},
 		"narrower, and every object fits":               {there: changes{narrower}, when: Situation{Objects: &Objects{Seen: 7}}, action: Update, reason: ReasonOlder},
 		"narrower, and an object does not fit":          {there: changes{narrower}, when: Situation{Objects: misfit()}, action: Refuse, reason: ReasonWouldHarm, says: "shop/a would lose spec.invented"},
 		"narrower, and that is allowed":                 {there: changes{narrower}, when: Situation{Objects: misfit(), AllowBreaking: true}, action: Update, reason: ReasonOlder, says: "1 of 7 objects: shop/a"},
-		"widened by hand, objects use it, seen running": {there: changes{withField}, when: Situation{Objects: misfit(), Running: true}, action: Refuse, reason: ReasonWouldHarm, says: "Mend these objects"},
+		"widened by hand, objects use it, seen running": {there: changes{withField}, when: Situation{Objects: misfit(), Running: true}, action: Refuse, reason: ReasonWouldHarm, says: "Fix these objects"},
 
 		"being deleted":                     {there: changes{beingDeleted}, action: Wait, reason: ReasonBeingDeleted},
 		"being deleted, whoever manages it": {there: changes{foreign, beingDeleted}, action: Wait, reason: ReasonBeingDeleted},
@@ -210,7 +210,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decided %s (%s: %s), want %s (%s: …%s…)", first.Action, first.Reason, first.Message, test.action, test.reason, test.says)
 			}
 			if !sameSpec(before, there) {
-				t.Error("deciding changed what was looked at")
+				t.Error("Decide changed its input")
 			}
 			checkPlan(t, got)
 		})
@@ -233,7 +233,7 @@ func unservedToo(version string) change {
 	return func(object *apiextensionsv1.CustomResourceDefinition) { findVersion(object, version).Served = false }
 }
 
-// checkPlan holds every plan to what the installer relies on.
+// checkPlan checks what the installer relies on in every plan.
 func checkPlan(t *testing.T, plan Plan) {
 	t.Helper()
 	action := plan.Decision().Action
@@ -242,13 +242,13 @@ func checkPlan(t *testing.T, plan Plan) {
 		t.Errorf("%s has target %v", action, plan.Target)
 	}
 	if plan.NeedsObjects && (!writes || plan.Harm != nil) {
-		t.Errorf("%s needs a look at objects: %v were found", action, plan.Harm)
+		t.Errorf("%s needs a check of objects, with the result %v", action, plan.Harm)
 	}
 	if action == Update && (plan.Target.ResourceVersion != "42" || plan.Target.UID != "it") {
-		t.Error("the update is not bound to what it was decided on")
+		t.Error("the update is not bound to the object it was decided on")
 	}
 	if marks := action == Mark; marks != (len(plan.Stored) > 0) {
-		t.Errorf("%s has %v to note as stored", action, plan.Stored)
+		t.Errorf("%s adds %v to the stored versions", action, plan.Stored)
 	}
 	for _, step := range plan.Steps {
 		if step.Message == "" || step.Reason == "" {
@@ -284,7 +284,7 @@ func TestDecideCarriesStoredVersionsOver(t *testing.T) {
 		t.Fatalf("v0 is carried over as %+v, want it there, unserved and not for storing", carried)
 	}
 	if !first.Does(CarryOver) || !first.Does(Migrate) {
-		t.Errorf("the plan does not tell: %v", first.Steps)
+		t.Errorf("the plan does not carry over or migrate: %v", first.Steps)
 	}
 	applied := first.Target.DeepCopy()
 	applied.Status.StoredVersions = []string{"v0", "v1"}
@@ -297,7 +297,7 @@ func TestDecideCarriesStoredVersionsOver(t *testing.T) {
 	}
 }
 
-// TestDecideSkipsReleases: two versions were dropped since the operator that was here before, and another one is for storing.
+// TestDecideSkipsReleases: this release has dropped two versions of the former operator, and stores objects in another one.
 func TestDecideSkipsReleases(t *testing.T) {
 	t.Parallel()
 	want := ours(t)
@@ -334,8 +334,8 @@ func TestAConversionOfItsOwnIsKeptUpToDate(t *testing.T) {
 	}
 }
 
-// TestAVersionThatGoesLeavesNoTrace: nothing is stored in it, but objects may name it in managedFields. So it is marked, carried over,
-// migrated, and dropped.
+// TestAVersionThatGoesLeavesNoTrace: nothing is stored in the removed version, but objects may name it in managedFields. So it is marked,
+// carried over, migrated, and dropped.
 func TestAVersionThatGoesLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	want := ours(t)

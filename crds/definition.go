@@ -14,19 +14,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Definition is one definition as a program brings it: typed, defaulted as the API server does, and stamped.
+// Definition is one definition of a program: typed, defaulted as the API server does, and stamped.
 type Definition struct {
 	// Version is its order: see Identity.VersionAnnotation.
 	Version int
-	// Hash is the sha256 of its spec, without what the program stamps on it and without its conversion.
+	// Hash is the sha256 of its spec, without the program's stamps and without its conversion.
 	Hash string
 	// Uses is the API version the program works with.
 	Uses string
-	// Conversion replaces the YAML's conversion when the definition is applied; nil leaves it. It is no part of Hash, because the
-	// certificates in it change.
+	// Conversion replaces the YAML's conversion when the definition is applied; nil leaves it. It is not a part of Hash, because its
+	// certificates change.
 	Conversion *apiextensionsv1.CustomResourceConversion
-	// Converts are the API versions that the program's conversion webhook can read; none if it has no webhook for this kind. A program that
-	// converts, but does not know its webhook's address at the moment (Conversion is nil), leaves the conversion that is there.
+	// Converts are the API versions that the program's conversion webhook can read; empty if it has no webhook for this kind. If a program
+	// converts, but does not know its webhook's address at the moment (Conversion is nil), it does not change the existing conversion.
 	Converts []string
 
 	identity Identity
@@ -36,10 +36,10 @@ type Definition struct {
 // Name returns the name of the definition: "<plural>.<group>".
 func (d Definition) Name() string { return d.object.Name }
 
-// Identity returns whose definition it is.
+// Identity returns the identity of the program that the definition belongs to.
 func (d Definition) Identity() Identity { return d.identity }
 
-// Object returns a copy of the definition, for the caller to keep and change.
+// Object returns a copy of the definition, which the caller may change.
 func (d Definition) Object() *apiextensionsv1.CustomResourceDefinition {
 	object := d.object.DeepCopy()
 	if d.Conversion != nil {
@@ -58,10 +58,10 @@ func (d Definition) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: d.object.Spec.Group, Kind: d.object.Spec.Names.Kind}
 }
 
-// Namespaced says whether the custom resources live in namespaces.
+// Namespaced reports whether the custom resources are namespaced.
 func (d Definition) Namespaced() bool { return d.object.Spec.Scope == apiextensionsv1.NamespaceScoped }
 
-// YAML returns the stamped definition as a document that can be applied by hand.
+// YAML returns the stamped definition as a document that a user can apply.
 func (d Definition) YAML() ([]byte, error) {
 	document, err := yaml.Marshal(applyBody(d.Object()))
 	if err != nil {
@@ -98,13 +98,13 @@ func (i Identity) Parse(document []byte, uses string) (Definition, error) {
 	return Definition{Version: order, Hash: hash, Uses: uses, identity: i, object: object}, nil
 }
 
-// mark makes the schemas of a definition recognisable from outside: the last column that is printed of each version says in its
-// description, which kubectl get never shows, which content it came with. See Installer.waitUntilEnforced.
+// mark makes the schemas of a definition recognisable to clients. The description of each version's last printed column, which kubectl get
+// never shows, says which content it belongs to. See Installer.waitUntilEnforced.
 func mark(object *apiextensionsv1.CustomResourceDefinition, hash string) {
 	for at := range object.Spec.Versions {
 		version := &object.Spec.Versions[at]
 		if len(version.AdditionalPrinterColumns) == 0 {
-			// What the API server prints of itself where a definition names no columns.
+			// The column that the API server prints by default if a definition names none.
 			version.AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
 				{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp", Description: "Time since the object was created."},
 			}
@@ -115,10 +115,10 @@ func mark(object *apiextensionsv1.CustomResourceDefinition, hash string) {
 	}
 }
 
-// markLength is how much of a hash is told in a mark: enough to tell the editions of one definition apart.
+// markLength is how many digits of a hash a mark has: enough to distinguish the editions of one definition.
 const markLength = 12
 
-// stamp records the hash of the spec as it is going to be applied.
+// stamp records the hash of the spec that will be applied.
 func (i Identity) stamp(object *apiextensionsv1.CustomResourceDefinition) error {
 	hash, err := hashSpec(object.Spec)
 	if err != nil {
@@ -143,7 +143,7 @@ func hashSpec(spec apiextensionsv1.CustomResourceDefinitionSpec) (string, error)
 // fieldMetadata is a field that every object has.
 const fieldMetadata = "metadata"
 
-// applyBody is what we say about a definition in a server-side apply, and nothing more: no status, no zero values.
+// applyBody is the body of a server-side apply of a definition. It has no status and no zero values.
 func applyBody(object *apiextensionsv1.CustomResourceDefinition) map[string]any {
 	metadata := map[string]any{"name": object.Name, "labels": object.Labels, "annotations": object.Annotations}
 	if object.ResourceVersion != "" {

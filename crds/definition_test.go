@@ -20,7 +20,7 @@ func TestParsedDefinitionsAreStamped(t *testing.T) {
 	}
 }
 
-// TestEveryVersionIsMarked: what the API server prints must tell with which schema it validates.
+// TestEveryVersionIsMarked: the columns that the API server prints must identify the schema it validates with.
 func TestEveryVersionIsMarked(t *testing.T) {
 	t.Parallel()
 	document := strings.Replace(widgets(t), "      additionalPrinterColumns:\n", "      additionalPrinterColumns: []\n      selectableFields:\n", 1)

@@ -15,8 +15,9 @@ import (
 // maxShown is how much of a value Diff shows.
 const maxShown = 80
 
-// Diff returns, a line each, what applying the target would change in the definition that is there (nil if none), for people to read:
-// "+ path: value", "- path: value" or "~ path: before → after". Labels and annotations of others are not touched, and not shown.
+// Diff returns what applying the target would change in the existing definition (nil if none), one line for each change, for people to
+// read: "+ path: value", "- path: value" or "~ path: before → after". It does not show labels and annotations of others, which stay as they
+// are.
 func Diff(existing, target *apiextensionsv1.CustomResourceDefinition) ([]string, error) {
 	wants, err := content(target, target)
 	if err != nil {
@@ -31,7 +32,7 @@ func Diff(existing, target *apiextensionsv1.CustomResourceDefinition) ([]string,
 	return diffMaps("", has, wants), nil
 }
 
-// content is what of a definition we speak about when we apply the target.
+// content returns the part of a definition that an apply of the target sets.
 func content(object, target *apiextensionsv1.CustomResourceDefinition) (map[string]any, error) {
 	spec := object.Spec.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(spec)
@@ -93,7 +94,7 @@ func diffValues(path string, before, after any) []string {
 	return []string{fmt.Sprintf("~ %s: %s → %s", path, shown(before), shown(after))}
 }
 
-// byName returns a list whose items all have names of their own as a map; nil if it is none.
+// byName returns a list as a map if all its items have distinct names; nil otherwise.
 func byName(value any) map[string]any {
 	list, isList := value.([]any)
 	named := map[string]any{}

@@ -11,11 +11,11 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// RefusedError says that this operator cannot work with a definition as it is, and must not change it.
+// RefusedError says that this program cannot work with a definition as it is, and must not change it.
 type RefusedError struct {
 	// Name is the definition's name.
 	Name string
-	// Plan begins with the refusal; its message ends with the remedy.
+	// Plan begins with the refusal. Its message ends with what the user can do.
 	Plan Plan
 }
 
@@ -23,15 +23,15 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("use definition %s: %s", e.Name, e.Plan.Decision().Message)
 }
 
-// ForbiddenError says that the operator lacks a right on a definition.
+// ForbiddenError says that the operator does not have a permission on a definition.
 type ForbiddenError struct {
-	// Name is the definition's name, Verb the right that is missing (RBAC verb on customresourcedefinitions).
+	// Name is the definition's name, Verb the missing permission (RBAC verb on customresourcedefinitions).
 	Name, Verb string
 	cause      error
 }
 
 func (e *ForbiddenError) Error() string {
-	return fmt.Sprintf("%s definition %s: the operator's account lacks the right %q on customresourcedefinitions.apiextensions.k8s.io, name %s: "+
+	return fmt.Sprintf("%s definition %s: the operator's account does not have the permission %q on customresourcedefinitions.apiextensions.k8s.io, name %s: "+
 		"grant it (mysql-operator manifests rbac | kubectl apply -f -), or apply the definitions by hand "+
 		"(mysql-operator manifests crds | kubectl apply --server-side -f -) and start with --crds=check: %v", e.Verb, e.Name, e.Verb, e.Name, e.cause)
 }
@@ -40,7 +40,7 @@ func (e *ForbiddenError) Unwrap() error {
 	return e.cause
 }
 
-// explain gives an error of the API server its context.
+// explain adds the context to an error of the API server.
 func explain(verb, name string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -54,7 +54,7 @@ func explain(verb, name string, err error) error {
 	}
 }
 
-// isPassing says that the same request may succeed a moment later: the API server is starting, busy or out of reach.
+// isPassing reports whether the same request may succeed a moment later: the API server is starting, busy or unreachable.
 func isPassing(err error) bool {
 	if apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err) {
 		return true
@@ -66,9 +66,9 @@ func isPassing(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || (errors.As(err, &network) && network.Timeout())
 }
 
-// served replaces the error of an API server that does not serve definitions at the moment, because it is starting for example. Its answer
-// has the code of a definition that does not exist, but names none: whoever took it for that would tell of a deletion, and create the
-// definition anew.
+// served replaces the error of an API server that does not serve definitions at the moment, for example because it is starting. Its answer
+// has the status code of a definition that does not exist. A caller that misread it would report a deletion, and create the definition
+// again.
 func served(err error) error {
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return apierrors.NewServiceUnavailable("the API server does not serve definitions at the moment: " + err.Error())

@@ -7,9 +7,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// missingFields returns the paths of the fields in wants that the API server would prune from an object of the schema has
-// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning), sorted. A record
-// written to a field that is pruned is lost without an error, so such a schema must not be worked with.
+// missingFields returns the paths, sorted, of the fields in wants that the API server would prune from an object of the schema has
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning). The API server drops a
+// value written to a pruned field without an error, so a program must not work with such a schema.
 func missingFields(has, wants *apiextensionsv1.JSONSchemaProps, path string) []string {
 	if has.XPreserveUnknownFields != nil && *has.XPreserveUnknownFields {
 		return nil

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// watchPause is how long to wait before a watch that failed is tried again; the definition is looked at each time, so that an account
-	// that may not watch sees changes too, only later.
+	// watchPause is the time before a failed watch is started again. The guard reads the definition each time, so that it notices changes,
+	// only later, even if its account has no permission to watch.
 	watchPause = 15 * time.Second
-	// shortWatch is how long a watch lasts at least that works.
+	// shortWatch is the shortest time that a working watch lasts.
 	shortWatch = time.Second
-	// lookAgain is how long a definition is only watched where more than the definition decides.
+	// lookAgain is the time after which the guard decides again without an event, where the decision depends on more than the definition.
 	lookAgain = time.Minute
-	// quietPeriod is how long a definition must stay unmodified before the guard repairs the next edit at once again.
+	// quietPeriod is how long a definition must stay unmodified before the guard again repairs the next edit at once.
 	quietPeriod = 10 * time.Minute
 )
 
-// Guard watches over definitions while the program runs: one that was edited comes back, one that was deleted is registered again, and
-// whatever it cannot mend it says. Every replica runs one: each decision is bound to what it was made on, and they all decide alike.
+// Guard watches definitions while the program runs. It reverts edits, registers deleted definitions again, and reports what it cannot fix.
+// Every replica runs one: each write is bound to the resourceVersion it was decided on, and all replicas decide alike.
 type Guard struct {
 	installer   Installer
 	definitions []Definition
@@ -37,40 +37,40 @@ type Guard struct {
 	latest map[string]Sighting
 }
 
-// Notice is something about a definition that people should hear of.
+// Notice is a report about a definition to users.
 type Notice struct {
 	Definition Definition
-	// Regarding is the definition as it was seen last; nil if it never was.
+	// Regarding is the latest definition that the guard read; nil if there was none.
 	Regarding *apiextensionsv1.CustomResourceDefinition
-	// Warning says that somebody should look.
+	// Warning says that a user should act.
 	Warning bool
 	// Reason is one word: a step's reason, or ReasonLost, ReasonHealed or ReasonFault.
 	Reason Reason
-	// Message says it in a sentence.
+	// Message explains the reason in a sentence.
 	Message string
 }
 
-// What a Guard tells beside the reasons of its plans.
+// Reasons that a Guard reports in addition to those of its plans.
 const (
-	ReasonLost   Reason = "DefinitionDeleted" // somebody deleted the definition, and its objects with it
-	ReasonHealed Reason = "DefinitionHealed"  // it is again as it has to be
-	ReasonFault  Reason = "DefinitionFault"   // it cannot be looked after at the moment
+	ReasonLost   Reason = "DefinitionDeleted" // a client deleted the definition, and the API server deleted its objects
+	ReasonHealed Reason = "DefinitionHealed"  // the guard restored the definition
+	ReasonFault  Reason = "DefinitionFault"   // the guard cannot read or repair the definition at the moment
 )
 
-// Sighting is how a definition was seen last.
+// Sighting is what a Guard observed last of a definition.
 type Sighting struct {
 	Result
-	// Err is why it could not be looked after; nil if it could.
+	// Err is why the guard could not read or repair the definition, or cannot work with it; nil if it can.
 	Err error
 }
 
-// NewGuard makes a Guard. notify is called from several goroutines, never twice in a row with the same for one definition.
+// NewGuard makes a Guard. It calls notify from several goroutines, but never twice in a row with the same notice for one definition.
 func NewGuard(installer Installer, definitions []Definition, notify func(context.Context, Notice)) *Guard {
 	installer.Running = true
 	return &Guard{installer: installer, definitions: definitions, notify: notify, latest: map[string]Sighting{}}
 }
 
-// Latest returns how the definition was seen last, and false before it was seen at all.
+// Latest returns the last observation of the definition, and false before the first.
 func (g *Guard) Latest(name string) (Sighting, bool) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -78,7 +78,7 @@ func (g *Guard) Latest(name string) (Sighting, bool) {
 	return seen, found
 }
 
-// Run watches until ctx ends.
+// Run watches the definitions until ctx ends.
 func (g *Guard) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, definition := range g.definitions {
@@ -87,12 +87,12 @@ func (g *Guard) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// post is a Guard's watch over one definition.
+// post watches one definition for a Guard.
 type post struct {
 	guard      *Guard
 	definition Definition
 	log        logr.Logger
-	// pace spaces out healing where somebody undoes it every time.
+	// pace increases the time between repairs when another client undoes each of them.
 	pace     wait.Backoff
 	healed   time.Time
 	told     Notice
@@ -107,7 +107,7 @@ func newPace() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 9, Cap: 5 * time.Minute}
 }
 
-// keep looks, heals, and waits for the next change, again and again.
+// keep reads the definition, repairs it, and waits for the next change, in a loop until ctx ends.
 func (p *post) keep(ctx context.Context) {
 	rest, last := newRest(), ""
 	for ctx.Err() == nil {
@@ -131,8 +131,8 @@ func (p *post) keep(ctx context.Context) {
 	}
 }
 
-// newRest spaces out looks at a definition that does not change, although each watch on it ends at once: a proxy may not let watches
-// through.
+// newRest returns the growing times between two passes for a definition that does not change, although each watch on it ends at once. A
+// proxy may block watches, for example.
 func newRest() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 9, Cap: watchPause}
 }
@@ -143,7 +143,7 @@ func (g *Guard) remember(name string, seen Sighting) {
 	g.latest[name] = seen
 }
 
-// look decides, and does what is to be done.
+// look reads the definition, decides, and acts on the decision.
 func (p *post) look(ctx context.Context) Sighting {
 	results, err := p.guard.installer.Plan(ctx, []Definition{p.definition})
 	if err != nil {
@@ -168,13 +168,13 @@ func (p *post) look(ctx context.Context) Sighting {
 	return p.heal(ctx, found)
 }
 
-// loss says what went with a definition.
+// loss returns the message that a definition and its objects were deleted.
 func (p *post) loss() string {
-	objects := "whatever objects it had"
+	objects := "all its objects"
 	if p.lastSeen != nil && p.lastSeen.Annotations[p.definition.identity.UsageAnnotation()] == UsageNone {
-		objects = "no object, as it had none"
+		objects = "no object, because it had none"
 	}
-	return fmt.Sprintf("somebody deleted definition %s, and with it %s; it is registered again, but its objects must be applied again", p.definition.Name(), objects)
+	return fmt.Sprintf("a client deleted definition %s, and with it %s; the operator registers the definition again, but a user must apply its objects again", p.definition.Name(), objects)
 }
 
 func (p *post) heal(ctx context.Context, found Result) Sighting {
@@ -200,7 +200,7 @@ func (p *post) fault(ctx context.Context, err error) Sighting {
 	return Sighting{Result: Result{Definition: p.definition, Existing: p.lastSeen}, Err: err}
 }
 
-// tell hands on what has not just been said.
+// tell passes a notice to notify unless it is the same as the one before.
 func (p *post) tell(ctx context.Context, news Notice) {
 	news.Definition, news.Regarding = p.definition, p.lastSeen
 	if news.Reason == p.told.Reason && news.Message == p.told.Message {
@@ -210,13 +210,13 @@ func (p *post) tell(ctx context.Context, news Notice) {
 	p.guard.notify(ctx, news)
 }
 
-// awaitChange returns nil as soon as the definition is another than the one seen, and an error if that cannot be watched.
+// awaitChange returns nil as soon as the definition differs from the observed one, and an error if it cannot be watched.
 func (p *post) awaitChange(ctx context.Context, seen Sighting) error {
 	refused := (*RefusedError)(nil)
 	if seen.Err != nil && !errors.As(seen.Err, &refused) {
 		return seen.Err
 	}
-	// What is refused because of its objects may become right without a change of the definition, and a webhook's certificate is renewed.
+	// A refusal because of objects may end without a change of the definition, and a webhook's certificate is renewed.
 	if refused != nil || seen.Definition.Conversion != nil {
 		patience, cancel := context.WithTimeout(ctx, lookAgain)
 		defer cancel()
@@ -234,7 +234,7 @@ func (p *post) awaitChange(ctx context.Context, seen Sighting) error {
 	return p.awaitOther(ctx, watching.ResultChan(), from)
 }
 
-// awaitOther returns nil when an event shows the definition in another resourceVersion, and when the events or ctx end.
+// awaitOther returns nil when an event has the definition with another resourceVersion, and when the events or ctx end.
 func (p *post) awaitOther(ctx context.Context, events <-chan watch.Event, than string) error {
 	for {
 		select {

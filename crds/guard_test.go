@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// closing is an API server, or something in front of it, that ends every watch as soon as it has begun.
+// closing is an API server, or a proxy in front of it, that ends every watch as soon as it has begun.
 type closing struct {
 	*server
 	gets atomic.Int64
-	// news says that a watch tells of the definition before it ends.
+	// news says that a watch sends an event of the definition before it ends.
 	news bool
 }
 
@@ -39,10 +39,10 @@ func (c *closing) Watch(context.Context, string, string) (watch.Interface, error
 	return watch.NewProxyWatcher(events), nil
 }
 
-// TestGuardRestsWhereWatchesEndAtOnce: also where each tells something that is not so.
+// TestGuardRestsWhereWatchesEndAtOnce: also if each watch sends an outdated event.
 func TestGuardRestsWhereWatchesEndAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, news := range map[string]bool{"it ends": false, "it tells of an old definition": true} {
+	for name, news := range map[string]bool{"it ends": false, "it sends an old definition": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer()
@@ -62,7 +62,7 @@ func TestGuardRestsWhereWatchesEndAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnservedDefinitionsAreNotGone: an API server that does not serve definitions for a while has not lost any.
+// TestUnservedDefinitionsAreNotGone: if an API server does not serve definitions for a while, none of them is deleted.
 func TestUnservedDefinitionsAreNotGone(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -71,7 +71,7 @@ func TestUnservedDefinitionsAreNotGone(t *testing.T) {
 			t.Errorf("it was sent %s %s", r.Method, r.URL.Path)
 		}
 		asked.Add(1)
-		http.NotFound(w, r) // the very answer: "404 page not found"
+		http.NotFound(w, r) // exactly the API server's answer: "404 page not found"
 	}))
 	t.Cleanup(server.Close)
 	api, err := NewAPI(&rest.Config{Host: server.URL})
@@ -79,7 +79,7 @@ func TestUnservedDefinitionsAreNotGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := api.Get(t.Context(), "x"); err == nil || apierrors.IsNotFound(err) {
-		t.Errorf("the definition is taken for deleted: %v", err)
+		t.Errorf("the definition counts as deleted: %v", err)
 	}
 	var lock sync.Mutex
 	told := []Notice{}
@@ -93,7 +93,7 @@ func TestUnservedDefinitionsAreNotGone(t *testing.T) {
 	defer cancel()
 	guard.Run(ctx)
 	if len(told) != 1 || told[0].Reason != ReasonFault || !strings.Contains(told[0].Message, "does not serve definitions") {
-		t.Errorf("people are told %+v", told)
+		t.Errorf("notices %+v", told)
 	}
 	if count := asked.Load() - before; count > 20 {
 		t.Errorf("the API server was asked %d times in a second", count)

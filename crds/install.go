@@ -14,58 +14,58 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds Ensure and Check as a whole. It is long enough for an API server that is being restarted.
+	// DefaultTimeout bounds Ensure and Check as a whole. It is long enough for the restart of an API server.
 	DefaultTimeout = 60 * time.Second
-	// maxRounds bounds how often one definition is looked at again because somebody else wrote it meanwhile.
+	// maxRounds bounds how often the installer decides again about one definition because another client wrote it meanwhile.
 	maxRounds = 10
 
 	resource = "customresourcedefinitions"
 )
 
-// Installer brings definitions to a cluster, or checks that they are there.
+// Installer installs definitions in a cluster, or checks that they are installed.
 type Installer struct {
 	API API
 	// Timeout bounds one call as a whole; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Log gets a line when a wait begins that may be long. What was done is in the results.
+	// Log gets a line when a wait begins that may be long. The results say what was done.
 	Log logr.Logger
-	// Objects looks at existing objects before an update that could touch them. Without one such updates are made unseen.
+	// Objects checks existing objects before an update that could affect them. If it is nil, such updates are made without a check.
 	Objects ObjectChecker
-	// Namespace is one in which the program may list the custom resources: there it asks which schema is in force. Default: default.
+	// Namespace is one in which the program may list the custom resources. There it finds out which schema is in force. Default: default.
 	Namespace string
-	// Conversion returns how objects are converted, for definitions whose versions need more than another apiVersion; nil, or a nil
-	// result, leaves what the YAML says.
+	// Conversion returns how objects are converted, for definitions whose versions differ in more than the apiVersion. Nil, or a nil
+	// result, keeps the conversion of the YAML.
 	Conversion func(ctx context.Context, definition Definition) (*apiextensionsv1.CustomResourceConversion, error)
-	// Adopt says which definitions to take over from whoever manages them, by name. Nil means none.
+	// Adopt reports whether to adopt the definition of this name from another manager. Nil means never.
 	Adopt func(name string) bool
-	// AllowBreaking goes on where objects would lose fields or become invalid.
+	// AllowBreaking updates even if objects would lose fields or become invalid.
 	AllowBreaking bool
-	// Running says that the definitions were brought before and are watched over now: see Situation.
+	// Running says that the definitions were installed before and are watched now: see Situation.
 	Running bool
-	// Waiting is told, whenever that changes, what Check waits for. Nil means nobody is.
+	// Waiting is called with what Check waits for, whenever that changes. It may be nil.
 	Waiting func(name, message string)
 }
 
-// Result tells what became of one definition.
+// Result is the result for one definition.
 type Result struct {
 	Definition Definition
 	// Plan is what was decided and, for Ensure and Check, done: Create, Update or Keep, and why.
 	Plan Plan
-	// Existing is the definition as it was when that was decided; nil if there was none.
+	// Existing is the definition that the plan was decided on; nil if there was none.
 	Existing *apiextensionsv1.CustomResourceDefinition
-	// Took is the time from the first look until the definition was in force.
+	// Took is the time from the first read until the definition was in force.
 	Took time.Duration
 }
 
-// Ensure makes sure that every definition is there and served, creating and updating what is ours, all at once. It returns what was done
-// for each definition that succeeded, in the given order, and the errors of all that did not, joined. Errors are *RefusedError,
-// *ForbiddenError, or say what was waited for.
+// Ensure makes sure that every definition exists and is served. It creates and updates those that the program manages, all at the same
+// time. It returns what was done for each definition that succeeded, in the given order, and the joined errors of the others. An error is
+// *RefusedError or *ForbiddenError, or says what Ensure waited for.
 func (i Installer) Ensure(ctx context.Context, definitions []Definition) ([]Result, error) {
 	return i.each(ctx, definitions, i.ensure)
 }
 
-// Check makes sure, without writing anything, that every definition serves what this operator needs. It is for operators that may not write
-// definitions: where even reading them is forbidden, what the API server serves is all that is checked.
+// Check makes sure, without writing anything, that every definition serves what this operator needs. It is for operators without the
+// permission to write definitions. Without the permission to read them, it checks only what the API server serves.
 func (i Installer) Check(ctx context.Context, definitions []Definition) ([]Result, error) {
 	return i.each(ctx, definitions, i.check)
 }
@@ -107,7 +107,7 @@ func (i Installer) bounded(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
 }
 
-// ensure does what the plan says, again and again until there is nothing left to do and the definition is in force.
+// ensure carries out the plan, and repeats this until nothing is left to do and the definition is in force.
 func (i Installer) ensure(ctx context.Context, definition Definition) (Result, error) {
 	var done *Result
 	for round := 0; round < maxRounds; round++ {
@@ -119,7 +119,7 @@ func (i Installer) ensure(ctx context.Context, definition Definition) (Result, e
 			applied, err := i.carryOut(ctx, found)
 			switch {
 			case errors.Is(err, errOvertaken):
-				round-- // the next look ends with the context
+				round-- // the next read of the definition ends with the context
 				_ = sleep(ctx, lastPoll)
 			case errors.Is(err, errServing):
 				return serving(found), nil
@@ -142,11 +142,11 @@ func (i Installer) ensure(ctx context.Context, definition Definition) (Result, e
 		}
 	}
 	name := definition.Name()
-	return Result{}, fmt.Errorf("apply definition %s: somebody else changed it %d times meanwhile: look for another operator or tool that manages it "+
+	return Result{}, fmt.Errorf("apply definition %s: other clients changed it %d times meanwhile: look for another operator or tool that manages it "+
 		"(kubectl get crd %s --show-managed-fields -o yaml)", name, maxRounds, name)
 }
 
-// plan looks and decides. Objects are looked at only where the decision depends on them.
+// plan reads the definition and decides. It checks objects only if the decision depends on them.
 func (i Installer) plan(ctx context.Context, definition Definition) (Result, error) {
 	if i.Conversion != nil {
 		conversion, err := i.Conversion(ctx, definition)
@@ -163,17 +163,17 @@ func (i Installer) plan(ctx context.Context, definition Definition) (Result, err
 	decided := Decide(there, definition)
 	if decided.NeedsObjects && i.Objects != nil {
 		if there.Objects, err = i.lookAtObjects(ctx, existing, decided.Target); err != nil {
-			return Result{}, fmt.Errorf("look at the objects of definition %s before updating it: %w", definition.Name(), err)
+			return Result{}, fmt.Errorf("check the objects of definition %s before updating it: %w", definition.Name(), err)
 		}
 		decided = Decide(there, definition)
 	}
 	return Result{Definition: definition, Plan: decided, Existing: existing}, nil
 }
 
-// lookAtObjects finds out what the target would do to the objects. It begins again where the API server is away for a moment.
+// lookAtObjects finds out what the target would do to the objects. It starts again when the API server is unreachable for a moment.
 func (i Installer) lookAtObjects(ctx context.Context, existing, target *apiextensionsv1.CustomResourceDefinition) (found *Objects, err error) {
-	i.Log.Info("looking at the objects of a definition before it is updated", "name", existing.Name)
-	const until = "the look at all objects to end (very many take longer: mysql-operator crds apply --timeout=10m)"
+	i.Log.Info("checking the objects of a definition before updating it", "name", existing.Name)
+	const until = "the check of all objects to end (very many objects take longer: mysql-operator crds apply --timeout=10m)"
 	err = poll(ctx, until, func(ctx context.Context) (bool, string, error) {
 		objects, err := i.Objects.Check(ctx, existing, target)
 		found = &objects
@@ -187,8 +187,8 @@ func (i Installer) situation(existing *apiextensionsv1.CustomResourceDefinition,
 	return Situation{Existing: existing, Running: i.Running, Adopt: adopt, AllowBreaking: i.AllowBreaking}
 }
 
-// look reads a definition, live; nil if the cluster has none. The first request is made alone and its refusal reported as such: a wait
-// would hide it behind a timeout.
+// look reads a definition from the API server; nil if the cluster has none. It retries only errors that pass, and returns a refusal at
+// once: a wait would hide it behind a timeout.
 func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	var found *apiextensionsv1.CustomResourceDefinition
 	err := poll(ctx, "the API server to answer about definition "+name, func(ctx context.Context) (bool, string, error) {
@@ -206,7 +206,7 @@ func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.Cust
 	return found, err
 }
 
-// keepPassing leaves errors that pass by themselves as they are, for poll to see, and gives the others their context.
+// keepPassing returns errors that pass without a change (isPassing) as they are, for poll, and adds the context to others.
 func keepPassing(verb, name string, err error) error {
 	if isPassing(err) {
 		return err

@@ -57,7 +57,7 @@ func TestEnsureHealsAnEditAndKeepsWhatOthersAdded(t *testing.T) {
 	}
 }
 
-// TestEnsureTakesAwayWhatWeDoNotSpeakOf: a server-side apply does not.
+// TestEnsureTakesAwayWhatWeDoNotSpeakOf: Ensure removes what another client added to the spec. A server-side apply alone does not.
 func TestEnsureTakesAwayWhatWeDoNotSpeakOf(t *testing.T) {
 	t.Parallel()
 	there := ours(t).Object()
@@ -72,7 +72,7 @@ func TestEnsureTakesAwayWhatWeDoNotSpeakOf(t *testing.T) {
 	}
 }
 
-// TestEnsureLooksAgainAfterALostRace: between our look and our write a newer operator writes. Its definition must survive.
+// TestEnsureLooksAgainAfterALostRace: between our read and our write a newer operator writes. Its definition must survive.
 func TestEnsureLooksAgainAfterALostRace(t *testing.T) {
 	t.Parallel()
 	older := ours(t).Object()
@@ -96,7 +96,7 @@ func TestEnsureLooksAgainAfterALostRace(t *testing.T) {
 	}
 }
 
-// TestEnsureHealsADowngradeByARacingOlderOperator: an older operator creates its definition right after ours, not having seen it.
+// TestEnsureHealsADowngradeByARacingOlderOperator: an older operator writes its definition right after ours, which it has not read.
 func TestEnsureHealsADowngradeByARacingOlderOperator(t *testing.T) {
 	t.Parallel()
 	older := ours(t).Object()
@@ -132,7 +132,7 @@ func TestTwoInstallersAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	if live := s.live(ours(t).Name()); Decide(Situation{Existing: live}, ours(t)).Decision().Action != Keep {
-		t.Error("the definition is not as either wanted it")
+		t.Error("the definition is not as the installers need it")
 	}
 }
 
@@ -148,7 +148,7 @@ func TestEnsureGivesUpAgainstAnEndlessOpponent(t *testing.T) {
 		return nil
 	}
 	_, err := installer(s).Ensure(t.Context(), all(t))
-	wantSays(t, err, "somebody else changed it 10 times", "--show-managed-fields")
+	wantSays(t, err, "other clients changed it 10 times", "--show-managed-fields")
 }
 
 func TestEnsureWaitsForADeletionThenCreates(t *testing.T) {
@@ -172,12 +172,12 @@ func TestEnsureWaitsForADeletionThenCreates(t *testing.T) {
 	}
 }
 
-// TestAProgramBeginsWithADefinitionWhoseObjectsStay: their finalizers are perhaps its own to take off.
+// TestAProgramBeginsWithADefinitionWhoseObjectsStay: perhaps only this program removes their finalizers.
 func TestAProgramBeginsWithADefinitionWhoseObjectsStay(t *testing.T) {
 	t.Parallel()
 	for story, work := range map[string]func(Installer) ([]Result, error){
-		"it brings definitions": func(i Installer) ([]Result, error) { return i.Ensure(t.Context(), all(t)) },
-		"it only looks at them": func(i Installer) ([]Result, error) { return i.Check(t.Context(), all(t)) },
+		"it installs definitions": func(i Installer) ([]Result, error) { return i.Ensure(t.Context(), all(t)) },
+		"it only checks them":     func(i Installer) ([]Result, error) { return i.Check(t.Context(), all(t)) },
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -226,15 +226,15 @@ func TestEnsureSaysWhatItCouldNotDo(t *testing.T) {
 		server *server
 		says   []string
 	}{
-		"may not read":         {&server{before: forbid("get")}, []string{`lacks the right "get"`, name, "mysql-operator manifests rbac"}},
-		"may not write":        {&server{before: forbid("patch")}, []string{`lacks the right "patch"`, "--crds=check"}},
-		"somebody else's":      {newServer(refused), []string{"does not serve what is needed", "status.epoch", "kubectl label crd"}},
-		"names taken":          {&server{namesTaken: true}, []string{"does not accept the names", "the words of the API server"}},
-		"never in force":       {&server{stale: 1 << 30}, []string{"to put the schema of definition " + name + " in force", "of the schema before"}},
-		"never established":    {&server{slow: 1 << 30}, []string{"to be established", "not within 150ms", "condition Established is False"}},
-		"API server away":      {&server{before: down}, []string{"the API server to answer", "connection refused"}},
-		"deletion that hangs":  {newServer(going), []string{"the deletion of definition " + name, "look for finalizers"}},
-		"refused as malformed": {&server{before: func(verb string) error { return onPatch(verb, apierrors.NewInvalid(schemaKind(), name, nil)) }}, []string{"this Kubernetes does not accept it", "1.30"}},
+		"may not read":           {&server{before: forbid("get")}, []string{`does not have the permission "get"`, name, "mysql-operator manifests rbac"}},
+		"may not write":          {&server{before: forbid("patch")}, []string{`does not have the permission "patch"`, "--crds=check"}},
+		"another manager's":      {newServer(refused), []string{"does not serve what this operator needs", "status.epoch", "kubectl label crd"}},
+		"names taken":            {&server{namesTaken: true}, []string{"does not accept the names", "the words of the API server"}},
+		"never in force":         {&server{stale: 1 << 30}, []string{"to put the schema of definition " + name + " in force", "of the schema before"}},
+		"never established":      {&server{slow: 1 << 30}, []string{"to be established", "not within 150ms", "condition Established is False"}},
+		"API server unreachable": {&server{before: down}, []string{"the API server to answer", "connection refused"}},
+		"deletion that hangs":    {newServer(going), []string{"the deletion of definition " + name, "look for finalizers"}},
+		"refused as malformed":   {&server{before: func(verb string) error { return onPatch(verb, apierrors.NewInvalid(schemaKind(), name, nil)) }}, []string{"this Kubernetes does not accept it", "1.30"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -297,12 +297,12 @@ func TestCheckNeverWrites(t *testing.T) {
 		reason Reason
 		says   []string
 	}{
-		"as it should be":              {newServer(ours(t).Object()), ReasonUnchanged, nil},
-		"older but good enough":        {newServer(older), ReasonOlder, nil},
-		"older and lacking a field":    {newServer(lacking), "", []string{"status.epoch", "an administrator must apply it"}},
-		"not there":                    {newServer(), "", []string{"does not have it yet", "manifests crds | kubectl apply"}},
-		"somebody else's, good enough": {newServer(stranger), ReasonForeign, nil},
-		"not to be read but served":    {unreadable, ReasonUnread, nil},
+		"as it should be":                {newServer(ours(t).Object()), ReasonUnchanged, nil},
+		"older but good enough":          {newServer(older), ReasonOlder, nil},
+		"older, without a field":         {newServer(lacking), "", []string{"status.epoch", "an administrator must apply it"}},
+		"not there":                      {newServer(), "", []string{"does not have it yet", "manifests crds | kubectl apply"}},
+		"another manager's, good enough": {newServer(stranger), ReasonForeign, nil},
+		"not readable but served":        {unreadable, ReasonUnread, nil},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -345,7 +345,8 @@ func wantSays(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// TestEnsureWaitsUntilTheSchemaIsInForce: served is not enough after an update, because requests may still be pruned by the schema before.
+// TestEnsureWaitsUntilTheSchemaIsInForce: served is not enough after an update, because the API server may still prune with the former
+// schema.
 func TestEnsureWaitsUntilTheSchemaIsInForce(t *testing.T) {
 	t.Parallel()
 	older := ours(t).Object()
@@ -360,7 +361,7 @@ func TestEnsureWaitsUntilTheSchemaIsInForce(t *testing.T) {
 	}
 }
 
-// TestACreationWhoseAnswerWasLostIsDecidedAnew: a newer operator may have been faster, and must not be overwritten by a second try.
+// TestACreationWhoseAnswerWasLostIsDecidedAnew: a newer operator may have been faster. A second try must not overwrite its definition.
 func TestACreationWhoseAnswerWasLostIsDecidedAnew(t *testing.T) {
 	t.Parallel()
 	newer := ours(t).Object()
@@ -398,9 +399,9 @@ func TestEnsureLooksAtObjectsBeforeAnUpdate(t *testing.T) {
 		fault error
 		says  []string
 	}{
-		"all fit":           {found: Objects{Seen: 7}},
-		"one does not":      {found: *misfit(), says: []string{"shop/a would lose spec.invented", "--crds-allow-breaking"}},
-		"they are not told": {fault: errors.New("no rights"), says: []string{"look at the objects of definition widgets.example.com", "no rights"}},
+		"all fit":         {found: Objects{Seen: 7}},
+		"one does not":    {found: *misfit(), says: []string{"shop/a would lose spec.invented", "--crds-allow-breaking"}},
+		"the check fails": {fault: errors.New("no permission"), says: []string{"check the objects of definition widgets.example.com", "no permission"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -418,7 +419,7 @@ func TestEnsureLooksAtObjectsBeforeAnUpdate(t *testing.T) {
 	}
 }
 
-// TestCheckWaitsForTheAdministrator: it says once what it waits for, and goes on when it is done.
+// TestCheckWaitsForTheAdministrator: Check reports once what it waits for, and continues when the administrator has done it.
 func TestCheckWaitsForTheAdministrator(t *testing.T) {
 	t.Parallel()
 	s := newServer()
@@ -431,6 +432,6 @@ func TestCheckWaitsForTheAdministrator(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told.Load() != 1 || s.written() != 0 {
-		t.Errorf("told %d times, wrote %d times", told.Load(), s.written())
+		t.Errorf("reported %d times, wrote %d times", told.Load(), s.written())
 	}
 }

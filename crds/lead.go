@@ -10,19 +10,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// leadPause is how often a Leader compares what its Guard has seen with what is to be done. It asks the API server nothing.
+// leadPause is the time between two comparisons of what the Guard observed with what the Leader did. They send no request.
 const leadPause = time.Second
 
-// Leader does what only one operator at a time should: rewriting stored objects, and noting whether a definition has any.
+// Leader does what only one operator at a time should do: it rewrites stored objects, and records whether a definition has objects.
 type Leader struct {
 	Guard *Guard
-	// Migrate rewrites the objects of a definition in its storage version and trims status.storedVersions, or goes on doing so.
+	// Migrate rewrites the objects of a definition in its storage version and trims status.storedVersions, or continues this.
 	Migrate func(ctx context.Context, name string) error
-	// InUse says whether a definition has objects, and false if that is not known.
+	// InUse reports whether a definition has objects, and whether this is known.
 	InUse func(definition Definition) (some, known bool)
 }
 
-// Run leads until ctx ends.
+// Run does this work until ctx ends.
 func (l Leader) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, definition := range l.Guard.definitions {
@@ -52,7 +52,7 @@ func (l Leader) lead(ctx context.Context, definition Definition) {
 	}
 }
 
-// attention is what a Leader acts on: nothing is to be done again before it changes.
+// attention is the input of a Leader's work. The Leader does the work again only when it changes.
 type attention struct {
 	some, known     bool
 	resourceVersion string
@@ -82,7 +82,7 @@ func (l Leader) attend(ctx context.Context, seen Sighting, current attention) er
 	return nil
 }
 
-// note writes down whether the definition has objects, for those who may not list them: the policy that guards against its deletion.
+// note records on the definition whether it has objects. The admission policy that protects it from deletion cannot list them.
 func (l Leader) note(ctx context.Context, definition Definition, existing *apiextensionsv1.CustomResourceDefinition, some bool) error {
 	identity, usage := definition.identity, UsageNone
 	if some {
@@ -91,7 +91,7 @@ func (l Leader) note(ctx context.Context, definition Definition, existing *apiex
 	if existing.Annotations[identity.UsageAnnotation()] == usage {
 		return nil
 	}
-	// The UID keeps it from creating a definition that was deleted meanwhile.
+	// Because of the UID, the apply does not create a definition that was deleted meanwhile.
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": apiextensionsv1.SchemeGroupVersion.String(), "kind": "CustomResourceDefinition",
 		fieldMetadata: map[string]any{"name": existing.Name, "uid": existing.UID, "annotations": map[string]string{identity.UsageAnnotation(): usage}},
@@ -100,7 +100,7 @@ func (l Leader) note(ctx context.Context, definition Definition, existing *apiex
 		_, err = l.Guard.installer.API.Apply(ctx, existing.Name, body, ApplyOptions{Manager: identity.UsageManager(), TakeOver: true})
 	}
 	if err != nil {
-		return fmt.Errorf("note on definition %s whether it has objects: %w", existing.Name, err)
+		return fmt.Errorf("record on definition %s whether it has objects: %w", existing.Name, err)
 	}
 	return nil
 }

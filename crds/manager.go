@@ -6,7 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// managerOf names, for people, who manages a definition: by the marks that the usual tools leave.
+// managerOf returns, for people, which tool manages a definition: common tools leave marks.
 func managerOf(object *apiextensionsv1.CustomResourceDefinition) string {
 	labels, annotations := object.Labels, object.Annotations
 	switch {
@@ -19,6 +19,6 @@ func managerOf(object *apiextensionsv1.CustomResourceDefinition) string {
 	case labels["kustomize.toolkit.fluxcd.io/name"] != "":
 		return "Flux " + labels["kustomize.toolkit.fluxcd.io/namespace"] + "/" + labels["kustomize.toolkit.fluxcd.io/name"]
 	default:
-		return cmp.Or(labels[OwnerLabel], "somebody else")
+		return cmp.Or(labels[OwnerLabel], "an unknown manager")
 	}
 }

@@ -5,10 +5,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Rules returns the rights that bringing, watching and migrating definitions needs: all limited to the definitions by name. Create can be
-// limited so because a server-side apply that creates is authorised with the name it carries, unlike a POST; list and watch because they
-// are made with a field selector on metadata.name (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
-// Discovery needs no rule: every authenticated account may (system:discovery).
+// Rules returns the permissions for installing, watching and migrating definitions, all limited to the definitions by name. RBAC can limit
+// create, because the API server authorizes a server-side apply that creates with the object's name, unlike a POST. It can limit list and
+// watch, because they have a field selector on metadata.name
+// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources). Discovery needs no rule: every authenticated
+// account has this permission (system:discovery).
 func Rules(definitions []Definition) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rule(definitions, resource, "get", "list", "watch", "create", "patch"),
@@ -16,7 +17,7 @@ func Rules(definitions []Definition) []rbacv1.PolicyRule {
 	}
 }
 
-// CheckRules returns the rights Check makes use of. It also works without them, but then sees less.
+// CheckRules returns the permissions that Check uses. Check also works without them, but then checks less.
 func CheckRules(definitions []Definition) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule(definitions, resource, "get")}
 }

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// settle waits until the definition is established, served and in force. It returns false if somebody changed it meanwhile so that a new
-// decision is due: an older operator may have created it between our look and our write.
+// settle waits until the definition is established, served and in force. It returns false if another client changed it meanwhile so that
+// the installer must decide again. For example, an older operator may have created it between our read and our write.
 func (i Installer) settle(ctx context.Context, definition Definition) (settled bool, err error) {
 	name := definition.Name()
 	var established *apiextensionsv1.CustomResourceDefinition
@@ -40,13 +40,13 @@ func (i Installer) settle(ctx context.Context, definition Definition) (settled b
 	return true, i.waitUntilEnforced(ctx, definition, established)
 }
 
-// waitUntilServed looks at discovery, because an established definition may not be served yet, or only in its former form.
+// waitUntilServed polls discovery, because an established definition may not be served yet, or only in its former form.
 func (i Installer) waitUntilServed(ctx context.Context, definition Definition) error {
 	at := definition.Resource()
 	return poll(ctx, fmt.Sprintf("the API server to serve %s in %s", at.Resource, at.GroupVersion()), func(ctx context.Context) (bool, string, error) {
 		list, err := i.API.Resources(ctx, at.Group, at.Version)
 		if apierrors.IsNotFound(err) {
-			return false, "nothing is served there", nil
+			return false, "it serves nothing of this group and version", nil
 		}
 		if err != nil {
 			return false, "", keepPassing("discover", definition.Name(), err)
@@ -56,11 +56,11 @@ func (i Installer) waitUntilServed(ctx context.Context, definition Definition) e
 	})
 }
 
-// waitUntilEnforced asks which schema is in force. Neither conditions nor discovery tell: both may be about the definition as it is now
-// while requests are still validated and pruned by the one before. What is printed of an empty list tells, because the API server makes its
-// columns, its validation and its pruning of one and the same reading of the definition (getOrCreateServingInfoFor in
-// k8s.io/apiextensions-apiserver/pkg/apiserver), and the columns carry a mark of the schema they came with. Who may not list the custom
-// resources cannot ask, and goes by discovery.
+// waitUntilEnforced waits until the schema is in force. Neither conditions nor discovery show this: both may be about the current
+// definition while the API server still validates and prunes requests with the former one. The printed columns of an empty list show it.
+// The API server builds columns, validation and pruning from one reading of the definition (getOrCreateServingInfoFor in
+// k8s.io/apiextensions-apiserver/pkg/apiserver), and the columns carry a mark of their schema. Without the permission to list the custom
+// resources, discovery must suffice.
 func (i Installer) waitUntilEnforced(ctx context.Context, definition Definition, established *apiextensionsv1.CustomResourceDefinition) error {
 	version := findVersion(established, definition.Uses)
 	if len(version.AdditionalPrinterColumns) == 0 {
@@ -81,9 +81,9 @@ func (i Installer) waitUntilEnforced(ctx context.Context, definition Definition,
 		case err != nil:
 			return false, "", keepPassing("list", definition.Name(), err)
 		case len(columns) == 0:
-			return false, "nothing is printed", nil
+			return false, "the list has no columns", nil
 		}
 		last := columns[len(columns)-1].Description
-		return last == want, fmt.Sprintf("the schema before it is (%q, not %q)", last, want), nil
+		return last == want, fmt.Sprintf("the former schema is still in force (%q, not %q)", last, want), nil
 	})
 }

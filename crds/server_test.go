@@ -19,16 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// server behaves as the API server does towards definitions: resourceVersions and conflicts, conditions that come later, discovery that
-// comes later still. What a test wants to go wrong is injected through its fields, which are set before use.
+// server behaves like the API server for definitions: it has resourceVersions and conflicts, conditions that come later, and discovery that
+// comes even later. A test injects failures through its fields, and sets them before use.
 type server struct {
-	// before runs at the start of each request, unlocked; an error is the answer. verb is get, patch or discover.
+	// before runs at the start of each request, without the lock; an error is the answer. verb is get, patch, discover or list.
 	before func(verb string) error
-	// slow is how many reads of a definition after a write see it not established yet, and how many of discovery do not list it.
+	// slow is how many reads after a write show a definition as not established yet, or do not list it in discovery.
 	slow int
 	// namesTaken makes NamesAccepted False.
 	namesTaken bool
-	// stale is how often the schema in force is still the former one.
+	// stale is how many requests still get the former schema.
 	stale int
 
 	lock     sync.Mutex
@@ -46,7 +46,7 @@ func newServer(objects ...*apiextensionsv1.CustomResourceDefinition) *server {
 	return s
 }
 
-// put stores a definition as if somebody else had written it.
+// put stores a definition as if another client had written it.
 func (s *server) put(object *apiextensionsv1.CustomResourceDefinition) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -114,7 +114,7 @@ func (s *server) Apply(_ context.Context, name string, body []byte, _ ApplyOptio
 		}
 		applied.Labels, applied.Annotations = merged(existing.Labels, applied.Labels), merged(existing.Annotations, applied.Annotations)
 		applied.Status = *existing.Status.DeepCopy()
-		if len(applied.Spec.Names.Categories) == 0 { // what others own stays
+		if len(applied.Spec.Names.Categories) == 0 { // fields that others own stay
 			applied.Spec.Names.Categories = existing.Spec.Names.Categories
 		}
 	} else if applied.ResourceVersion != "" {
@@ -171,7 +171,7 @@ func (s *server) Resources(_ context.Context, group, version string) (*metav1.AP
 	return list, nil
 }
 
-// Columns answers with the schema in force, which is the former one for as long as discovery lags.
+// Columns answers with the schema in force, which is the former one while stale is not 0.
 func (s *server) Columns(_ context.Context, of schema.GroupVersionResource, _ string) ([]metav1.TableColumnDefinition, error) {
 	if err := s.call("list"); err != nil {
 		return nil, err

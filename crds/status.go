@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// State is what the cluster has of one definition, for people to look at.
+// State describes one definition in the cluster, for people.
 type State struct {
 	Definition Definition
-	// Present says that the cluster has it.
+	// Present says that the cluster has the definition.
 	Present bool
-	// Manager is who manages it: the operator's own name if it does.
+	// Manager is the tool that manages it: the operator's own name if the operator does.
 	Manager string
-	// Version is its schema-version as written there.
+	// Version is its schema-version in the cluster.
 	Version string
-	// Versions are its API versions: the one for storing with a star, those not served in parentheses.
+	// Versions are its API versions: the storage version with a star, those that are not served in parentheses.
 	Versions string
 	// StoredVersions are the versions its objects are stored in, comma-separated.
 	StoredVersions string
-	// Objects is how many custom resources there are; empty if that cannot be told.
+	// Objects is the number of custom resources; empty if it is unknown.
 	Objects string
-	// Served says that the API server serves all of it that the operator uses.
+	// Served says that the API server serves everything that the operator uses.
 	Served bool
-	// Plan is what the operator would do about it, and why.
+	// Plan is what the operator would do, and why.
 	Plan Plan
 }
 
-// Status looks at each definition once, in the given order, without writing or waiting for anything but an answer.
+// Status reads each definition once, in the given order. It writes nothing, and waits only for answers.
 func (i Installer) Status(ctx context.Context, definitions []Definition) ([]State, error) {
 	states, faults := []State{}, []error{}
 	for _, definition := range definitions {

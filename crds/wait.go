@@ -11,14 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Polling starts fast, because a definition is usually served within a few tens of milliseconds, and slows down to spare the API server.
+// Polling starts fast, because a definition is usually served within a few tens of milliseconds. It slows down to reduce the load on the
+// API server.
 const (
 	firstPoll = 20 * time.Millisecond
 	lastPoll  = 200 * time.Millisecond
 )
 
-// poll calls look until it says done, fails, or the context ends; then the error names what was waited for and what was last seen.
-// look's text is what it saw. An error of look that passes by itself (isPassing) is something seen, not a failure.
+// poll calls look until look is done or fails, or the context ends. Then the error says what poll waited for and what look saw last. An
+// error of look that may pass (isPassing) counts as something seen, not as a failure.
 func poll(ctx context.Context, waitingFor string, look func(context.Context) (done bool, seen string, err error)) error {
 	pause, last := firstPoll, "nothing yet"
 	for {
@@ -29,7 +30,7 @@ func poll(ctx context.Context, waitingFor string, look func(context.Context) (do
 		case err == nil:
 			last = seen
 		case ctx.Err() != nil:
-			// The request was cut off by the end of the wait: what was seen before says more.
+			// The end of the wait cancelled the request: what look saw before says more.
 		case isPassing(err):
 			last = err.Error()
 		default:
@@ -53,9 +54,9 @@ func sleep(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// readiness says how far the API server has come with a definition: accepted and established, still at it (seen says what is missing),
-// or unable to go on (err). Established alone proves nothing after an update, because it stays true; where the API server reports which
-// generation a condition is about, it must be the current one.
+// readiness reports whether the API server has accepted and established a definition. If not yet, seen says what is missing; if the API
+// server never will, err says why. Established alone proves nothing after an update, because it stays true. Where the API server reports
+// the generation of a condition, it must be the current one.
 func readiness(object *apiextensionsv1.CustomResourceDefinition) (ready bool, seen string, err error) {
 	if condition := conditionOf(object, apiextensionsv1.NamesAccepted); condition != nil && condition.Status == apiextensionsv1.ConditionFalse {
 		return false, "", fmt.Errorf("the API server does not accept the names of definition %s: %s: another definition uses them; "+
@@ -68,11 +69,11 @@ func readiness(object *apiextensionsv1.CustomResourceDefinition) (ready bool, se
 		condition := conditionOf(object, needed)
 		switch {
 		case condition == nil:
-			return false, fmt.Sprintf("condition %s is not there", needed), nil
+			return false, fmt.Sprintf("condition %s is missing", needed), nil
 		case condition.Status != apiextensionsv1.ConditionTrue:
 			return false, fmt.Sprintf("condition %s is %s: %s", needed, condition.Status, condition.Message), nil
 		case condition.ObservedGeneration != 0 && condition.ObservedGeneration < object.Generation:
-			return false, fmt.Sprintf("condition %s is about generation %d, the definition is at %d", needed, condition.ObservedGeneration, object.Generation), nil
+			return false, fmt.Sprintf("condition %s is for generation %d, but the definition has generation %d", needed, condition.ObservedGeneration, object.Generation), nil
 		}
 	}
 	return true, "", nil
@@ -86,7 +87,7 @@ func conditionOf(object *apiextensionsv1.CustomResourceDefinition, kind apiexten
 	return &object.Status.Conditions[at]
 }
 
-// notServed returns what of the definition the list of resources lacks, as resource names; empty if it is all served.
+// notServed returns the resources of the definition that are missing in the list, comma-separated; empty if all are served.
 func notServed(list *metav1.APIResourceList, definition Definition) string {
 	plural := definition.Resource().Resource
 	needed := []string{plural}

@@ -83,7 +83,7 @@ func (r release) saysWhatItLacks(monitor string) {
 		text, err := r.try("patch", "configmonitors.v2.magalix.com", monitor, "--type=merge", "--patch", `{"spec":{"targets":{"batch":1000}}}`, "--dry-run=server", "--request-timeout=5s")
 		return err != nil, text
 	})
-	const message = "only the newer one converts to and from version v2"
+	const message = "only the newer operator converts to and from version v2"
 	ctx, cancel := r.context(time.Minute)
 	defer cancel()
 	plan, err := exec.CommandContext(ctx, r.operator.Binary, "crds", "plan", "--kinds=all", "--kubeconfig", r.kubectl.Config).CombinedOutput()

@@ -98,7 +98,7 @@ func TestGuardHealsAnEdit(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t, pool.Shared(t), "edits", nil)
 	w.patch(`[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/tags"}]`)
-	w.awaitTold("false DefinitionHealed: Update: it is not as it was applied")
+	w.awaitTold("false DefinitionHealed: Update: it differs from what the operator applied")
 	w.awaitNewest()
 }
 
@@ -111,7 +111,7 @@ func TestGuardServesAVersionAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.patch(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
-	w.awaitTold("false DefinitionHealed: Update: it is not as it was applied")
+	w.awaitTold("false DefinitionHealed: Update: it differs from what the operator applied")
 	w.awaitNewest()
 	w.wantObjects(map[string]map[string]any{"a": spec})
 }
@@ -159,7 +159,7 @@ func TestGuardRegistersADeletedDefinitionAgain(t *testing.T) {
 	}
 	before := w.live().GetUID()
 	w.remove()
-	w.awaitTold("true DefinitionDeleted: somebody deleted definition " + w.name())
+	w.awaitTold("true DefinitionDeleted: a client deleted definition " + w.name())
 	w.awaitTold("false DefinitionHealed: Create")
 	w.awaitNewest()
 	if w.live().GetUID() == before {

@@ -244,7 +244,7 @@ func leastRights(r registry) {
 	rights := deploy.Rights{Definitions: crds.Rules(r.definitions)}
 
 	_, err := r.installer(config).Ensure(r.t.Context(), r.definitions)
-	if err == nil || !strings.Contains(err.Error(), `lacks the right "get"`) {
+	if err == nil || !strings.Contains(err.Error(), `does not have the permission "get"`) {
 		r.t.Errorf("without rights: error %v", err)
 	}
 	results, err := r.installer(config).Check(r.t.Context(), r.definitions)
