@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// mysqlCluster is one as it is after a while of running; %05d and %[2]s stand for its number and what tells it from the others.
+// mysqlCluster is a MySQLCluster that has run for a while; %05[1]d and %[2]s stand for its number and further fields of its spec.
 const mysqlCluster = `{"apiVersion":"cr.mysqloperator.grtl.github.com/v1","kind":"MySQLCluster","metadata":{"name":"cluster-%05[1]d","namespace":"default",
 "uid":"00000000-0000-0000-0000-0000000%05[1]d","resourceVersion":"%[1]d","generation":2,"creationTimestamp":"2026-11-21T12:00:00Z",
 "managedFields":[{"manager":"kubectl","operation":"Apply","apiVersion":"cr.mysqloperator.grtl.github.com/v1","time":"2026-11-21T12:00:00Z","fieldsType":"FieldsV1",
@@ -30,7 +30,7 @@ const mysqlCluster = `{"apiVersion":"cr.mysqloperator.grtl.github.com/v1","kind"
 {"name":"cluster-1","role":"Replica","state":"Serving","gtidExecuted":"00000000-0000-0000-0000-000000000001:1-1000","lagSeconds":0,"version":"9.7.4"},
 {"name":"cluster-2","role":"Replica","state":"Serving","gtidExecuted":"00000000-0000-0000-0000-000000000001:1-1000","lagSeconds":0,"version":"9.7.4"}]}}`
 
-// manyClusters answers lists of 10,000 MySQLClusters, of which every hundredth is paused.
+// manyClusters answers lists of count MySQLClusters, of which every hundredth is paused.
 func manyClusters(count int) http.HandlerFunc {
 	return func(writer http.ResponseWriter, request *http.Request) {
 		from, _ := strconv.Atoi(request.URL.Query().Get("continue"))
@@ -57,8 +57,8 @@ func manyClusters(count int) http.HandlerFunc {
 	}
 }
 
-// BenchmarkCheck looks at 10,000 MySQLClusters, served as JSON over HTTP, under an edition of their definition that lacks a field. What
-// the heap holds is read before, at the end of each page's examination, and after; each time after a collection.
+// BenchmarkCheck checks 10,000 MySQLClusters, served as JSON over HTTP, against an edition of their definition without a field. It reads
+// the size of the heap before, after the check of each page, and at the end, each time after a garbage collection.
 func BenchmarkCheck(b *testing.B) {
 	const objects = 10_000
 	has := ourDefinitions(b)["mysqlclusters.cr.mysqloperator.grtl.github.com"]

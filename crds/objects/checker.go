@@ -17,30 +17,31 @@ import (
 )
 
 const (
-	// pageSize is how many objects are asked for at once: what the memory of a check is bounded by.
+	// pageSize is how many objects are requested at once. It bounds the memory of a check.
 	pageSize = 250
-	// maxRestarts is how often a list may begin anew because the API server forgot where it was.
+	// maxRestarts is how often a list may start again because its continue token has expired.
 	maxRestarts = 3
 )
 
-// Checker looks at existing objects before their definition is updated. It needs the right to list them, and writes nothing.
+// Checker checks existing objects before an update of their definition. It needs the permission to list them, and writes nothing.
 type Checker struct {
 	// Client reads the objects.
 	Client dynamic.Interface
-	// Namespaces are the only ones to look at; empty means all. Objects without a namespace are looked at in any case.
+	// Namespaces are the only ones to check; empty means all. Cluster-scoped objects are always checked.
 	Namespaces []string
-	// PageSize is how many objects are read at once, 250 if 0. Less takes less memory.
+	// PageSize is how many objects are read at once, 250 if 0. A smaller page takes less memory.
 	PageSize int64
 	// Convert does what the conversion webhook of a definition does: it returns the object in another API version ("group/version").
-	// Without it, objects of a definition with a webhook are looked at only in the version they are read in.
+	// Without it, objects of a definition with a webhook are checked only in the version that they are read in.
 	Convert func(object *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error)
 }
 
-// New returns a checker that reads with the rights of the configuration, which is not changed. Nothing throttles it but the API server.
+// New returns a checker that reads with the permissions of the configuration. It does not change the configuration. Only the API server
+// throttles it.
 func New(config *rest.Config) (Checker, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.RateLimiter = -1, nil
-	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil // that a version is deprecated is no news here
+	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil // warnings that a version is deprecated do not matter here
 	client, err := dynamic.NewForConfig(own)
 	if err != nil {
 		return Checker{}, fmt.Errorf("make a client for custom resources: %w", err)
@@ -48,11 +49,11 @@ func New(config *rest.Config) (Checker, error) {
 	return Checker{Client: client}, nil
 }
 
-// Check tells what would become of the objects of the existing definition under the target. The target must contain, as the API server
-// demands, all versions that objects are stored in. Every error means that nobody knows: it must not be taken for harmless.
+// Check returns what the target would do to the objects of the existing definition. The target must contain all versions that objects are
+// stored in, as the API server demands. After an error the result is unknown, and the caller must not treat the update as harmless.
 //
-// An existing definition that is not established has no objects. One that is and yet is not served is an error, because the API server
-// asked may only be behind. A missing right is an error that names it, and for which apierrors.IsForbidden is true.
+// An existing definition that is not established has no objects. If it is established but not served, Check returns an error, because
+// perhaps this API server has not caught up. The error of a missing permission names it, and apierrors.IsForbidden is true for it.
 func (c Checker) Check(ctx context.Context, existing, target *apiextensionsv1.CustomResourceDefinition) (crds.Objects, error) {
 	examiner, err := newExaminer(existing, target, c.Convert)
 	if err != nil {
@@ -79,7 +80,7 @@ func (c Checker) Check(ctx context.Context, existing, target *apiextensionsv1.Cu
 	return objects, nil
 }
 
-// reading is one run through the objects of a definition.
+// reading is one check of all objects of a definition.
 type reading struct {
 	Checker
 	examiner    examiner
@@ -87,7 +88,7 @@ type reading struct {
 	established bool
 }
 
-// namespace looks at the objects of one namespace, or of all of them.
+// namespace checks the objects of one namespace, or of all.
 func (r reading) namespace(ctx context.Context, namespace string) (tally, error) {
 	found, next := tally{}, ""
 	for restarts := 0; ; {
@@ -113,7 +114,7 @@ func (r reading) namespace(ctx context.Context, namespace string) (tally, error)
 			return found, nil
 		}
 		if next == former {
-			return tally{}, r.explain(namespace, errors.New("the API server offered the same page twice"))
+			return tally{}, r.explain(namespace, errors.New("the API server returned the same page twice"))
 		}
 	}
 }
@@ -132,17 +133,17 @@ func (r reading) list(ctx context.Context, namespace, next string) (*unstructure
 func (r reading) examine(ctx context.Context, page *unstructured.UnstructuredList, found *tally) error {
 	for at := range page.Items {
 		finding := r.examiner.examine(ctx, &page.Items[at])
-		page.Items[at].Object = nil // what was looked at need not wait for the rest of its page
+		page.Items[at].Object = nil // free the memory of an object before the rest of its page is checked
 		if err := ctx.Err(); err != nil {
-			return err // a rule that was interrupted said nothing
+			return err // the result of an interrupted rule is unknown
 		}
 		found.add(finding)
 	}
 	return nil
 }
 
-// resumption returns the token with which an expired list goes on after the last object seen, at the state of now
-// (https://kubernetes.io/docs/reference/using-api/api-concepts/#the-resourceversion-parameter); empty if it has to begin anew.
+// resumption returns the token to continue an expired list after the last object, with the current state of the objects
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#the-resourceversion-parameter); empty if the list must start again.
 func resumption(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -151,7 +152,7 @@ func resumption(err error) string {
 	return status.Status().Continue
 }
 
-// explain gives an error of the API server its context.
+// explain adds the context to an error of the API server.
 func (r reading) explain(namespace string, err error) error {
 	where := "in all namespaces"
 	if namespace != metav1.NamespaceAll {
@@ -160,12 +161,12 @@ func (r reading) explain(namespace string, err error) error {
 	resource := r.resource.GroupResource()
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("list %s %s: the account lacks the right \"list\" on %s %s: grant it, or look after the objects by hand: %w", resource, where, resource, where, err)
+		return fmt.Errorf("list %s %s: the account does not have the permission \"list\" on %s %s: grant it, or check the objects by hand: %w", resource, where, resource, where, err)
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("list %s %s: the definition is established, but version %s is not served: the API server is behind, or somebody removed it just now: "+
+		return fmt.Errorf("list %s %s: the definition is established, but version %s is not served: the API server has not caught up, or a client has just removed it: "+
 			"try again: %w", resource, where, r.resource.Version, err)
 	case apierrors.IsResourceExpired(err):
-		return fmt.Errorf("list %s %s: the API server forgot the list %d times before its end: try again when it is less busy: %w", resource, where, maxRestarts+1, err)
+		return fmt.Errorf("list %s %s: the list expired %d times before its end: try again when the API server is less busy: %w", resource, where, maxRestarts+1, err)
 	default:
 		return fmt.Errorf("list %s %s: %w", resource, where, err)
 	}

@@ -26,12 +26,12 @@ import (
 // pages answers lists as the API server does: page by page, in the order of namespace and name.
 type pages struct {
 	things []*unstructured.Unstructured
-	// before may answer instead.
+	// before may return an error, which is then the answer.
 	before func(call int, next string) *apierrors.StatusError
 	calls  int
 }
 
-// client is one of a server that answers with the pages, one request at a time.
+// client is a client of a server that answers with the pages, one request at a time.
 func (p *pages) client(t *testing.T) dynamic.Interface {
 	t.Helper()
 	server := httptest.NewServer(p)
@@ -75,7 +75,7 @@ func (p *pages) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	_, _ = writer.Write(content)
 }
 
-// things are n objects in each namespace; every tenth has a field that goes.
+// things are n objects in each namespace; every tenth has a field that the update removes.
 func things(t *testing.T, n int, namespaces ...string) []*unstructured.Unstructured {
 	t.Helper()
 	made := []*unstructured.Unstructured{}
@@ -135,14 +135,14 @@ func TestCheckReadsOnlyItsNamespaces(t *testing.T) {
 	}
 }
 
-// expired is what the API server says when it has forgotten a list; next is the token to go on with at the state of now, if any.
+// expired is the API server's answer when a continue token has expired; next is the token to continue with the current state, if any.
 func expired(next string) *apierrors.StatusError {
 	err := apierrors.NewResourceExpired("the provided continue parameter is too old")
 	err.ErrStatus.Continue = next
 	return err
 }
 
-// TestCheckEndsWhereTheListDoesNot guards against a server that answers for ever.
+// TestCheckEndsWhereTheListDoesNot: a server that returns pages indefinitely does not hold the check.
 func TestCheckEndsWhereTheListDoesNot(t *testing.T) {
 	t.Parallel()
 	has, wants := editions(t)
@@ -170,19 +170,19 @@ func TestCheckWhenTheListIsForgotten(t *testing.T) {
 		calls  int
 		fails  bool
 	}{
-		{"it goes on where it was", func(call int, next string) *apierrors.StatusError {
+		{"it continues where it was", func(call int, next string) *apierrors.StatusError {
 			if call == 3 {
 				return expired(next)
 			}
 			return nil
 		}, 6, false},
-		{"it begins anew and counts anew", func(call int, _ string) *apierrors.StatusError {
+		{"it starts and counts again", func(call int, _ string) *apierrors.StatusError {
 			if call == 3 {
 				return expired("")
 			}
 			return nil
 		}, 8, false},
-		{"it gives up when that goes on", func(_ int, next string) *apierrors.StatusError {
+		{"it gives up when this happens each time", func(_ int, next string) *apierrors.StatusError {
 			if next != "" {
 				return expired("")
 			}
@@ -203,7 +203,7 @@ func TestCheckWhenTheListIsForgotten(t *testing.T) {
 	}
 }
 
-// TestCheckCannotList says which refusals of the API server mean that there are no objects, and which that nobody knows.
+// TestCheckCannotList specifies which refusals of the API server mean that there are no objects, and which that this is unknown.
 func TestCheckCannotList(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: "example.com", Resource: "things"}
@@ -217,8 +217,8 @@ func TestCheckCannotList(t *testing.T) {
 		{"it was never established", apierrors.NewNotFound(resource, ""), apiextensionsv1.ConditionFalse, "", nil},
 		{"it is established, but not served", apierrors.NewNotFound(resource, ""), apiextensionsv1.ConditionTrue,
 			"list things.example.com in namespace team: the definition is established, but version v1 is not served", apierrors.IsNotFound},
-		{"a right is missing", apierrors.NewForbidden(resource, "", errors.New("no")), apiextensionsv1.ConditionTrue,
-			`list things.example.com in namespace team: the account lacks the right "list" on things.example.com in namespace team: grant it`, apierrors.IsForbidden},
+		{"a permission is missing", apierrors.NewForbidden(resource, "", errors.New("no")), apiextensionsv1.ConditionTrue,
+			`list things.example.com in namespace team: the account does not have the permission "list" on things.example.com in namespace team: grant it`, apierrors.IsForbidden},
 		{"the API server fails", apierrors.NewInternalError(errors.New("busy")), apiextensionsv1.ConditionTrue,
 			"list things.example.com in namespace team: Internal error occurred: busy", apierrors.IsInternalError},
 	} {
@@ -241,7 +241,7 @@ func TestCheckCannotList(t *testing.T) {
 	}
 }
 
-// TestCheckEndsWithinAPage guards that nobody waits for the rest of a page when the program is told to stop.
+// TestCheckEndsWithinAPage: when the program must stop, the check does not continue with the rest of a page.
 func TestCheckEndsWithinAPage(t *testing.T) {
 	t.Parallel()
 	has, wants := editions(t)
@@ -263,7 +263,7 @@ func TestCheckEndsWithinAPage(t *testing.T) {
 	}
 }
 
-// TestFindingsAreTheFirst guards that findings are the first by namespace and name, whatever the order they come in, and are few.
+// TestFindingsAreTheFirst: findings are the first by namespace and name, in whatever order they are added, and their number is limited.
 func TestFindingsAreTheFirst(t *testing.T) {
 	t.Parallel()
 	found := tally{}

@@ -24,7 +24,7 @@ type edition struct {
 	webhook  bool
 	storage  string
 	versions map[string]version
-	// order are the names of the versions that an object can be read, written or stored in, as the definition lists them.
+	// order holds the names of the versions that an object can be read, written or stored in, in the order of the definition.
 	order []string
 }
 
@@ -83,11 +83,11 @@ func newVersion(declared apiextensionsv1.CustomResourceDefinitionVersion, keepsA
 	switch {
 	case err == nil:
 	case keepsAll:
-		return compiled, nil // such old definitions need not be structural; nothing is pruned or defaulted then
+		return compiled, nil // such old definitions need not be structural; the API server then neither prunes nor defaults
 	default:
 		return version{}, fmt.Errorf("its schema is not structural: %w", err)
 	}
-	structural = structural.DeepCopy() // its defaults are still those of the definition
+	structural = structural.DeepCopy() // its defaults are still shared with the definition
 	if !keepsAll {
 		if err := defaulting.PruneDefaults(structural); err != nil {
 			return version{}, fmt.Errorf("prune its defaults: %w", err)
@@ -98,7 +98,7 @@ func newVersion(declared apiextensionsv1.CustomResourceDefinitionVersion, keepsA
 	return compiled, nil
 }
 
-// prune removes what the version does not know and returns the paths.
+// prune removes the fields that the version does not know, and returns their paths.
 func (v version) prune(content map[string]any) []string {
 	if v.keepsAll {
 		return nil
@@ -106,8 +106,8 @@ func (v version) prune(content map[string]any) []string {
 	return pruning.PruneWithOptions(content, v.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }
 
-// complete does what else happens to an object that is decoded: nulls go where they are not allowed, the metadata of embedded objects is
-// brought into shape, defaults are filled in. It returns what of that metadata is lost and what is refused.
+// complete does the other steps of decoding an object: it drops nulls where they are not allowed, normalizes the metadata of embedded
+// objects, and fills in defaults. It returns the fields of that metadata that are lost, and what is refused.
 func (v version) complete(content map[string]any) (lost []string, refused field.ErrorList) {
 	if !v.keepsAll {
 		defaulting.PruneNonNullableNullsWithoutDefaults(content, v.structural)
@@ -120,7 +120,7 @@ func (v version) complete(content map[string]any) (lost []string, refused field.
 	return lost, refused
 }
 
-// validate returns what the version refuses of the object, its rules apart.
+// validate returns what the version refuses of the object, without its rules.
 func (v version) validate(ctx context.Context, content map[string]any) field.ErrorList {
 	refused := validation.ValidateCustomResource(nil, content, v.validator)
 	refused = append(refused, validateScale(content, v.scale)...)
@@ -128,7 +128,7 @@ func (v version) validate(ctx context.Context, content map[string]any) field.Err
 	return append(refused, listtype.ValidateListSetsAndMaps(nil, v.structural, content)...)
 }
 
-// evaluate returns what the version's rules refuse. There is no older object, so that rules about transitions do not apply.
+// evaluate returns what the version's rules refuse. There is no old object, so transition rules do not apply.
 func (v version) evaluate(ctx context.Context, content map[string]any) field.ErrorList {
 	if v.rules == nil {
 		return nil

@@ -20,7 +20,7 @@ type converter func(object *unstructured.Unstructured, apiVersion string) (*unst
 // examiner compares what two editions of a definition do to an object.
 type examiner struct {
 	existing, target edition
-	// from is the version objects are read in; it is that in which they are stored, if that is served.
+	// from is the version that objects are read in: the storage version if it is served.
 	from    string
 	convert converter
 }
@@ -30,7 +30,7 @@ func newExaminer(existing, target *apiextensionsv1.CustomResourceDefinition, con
 	if err != nil {
 		return examiner{}, err
 	}
-	// Objects are stored in what the cluster's definition says, whatever the target claims.
+	// The stored versions are those of the cluster's definition. Those of the target do not count.
 	wanted := target.DeepCopy()
 	wanted.Status.StoredVersions = existing.Status.StoredVersions
 	wants, err := newEdition(wanted)
@@ -45,20 +45,20 @@ func newExaminer(existing, target *apiextensionsv1.CustomResourceDefinition, con
 	if wants.webhook && convert == nil {
 		if _, found := wants.versions[from]; !found {
 			return examiner{}, fmt.Errorf("check objects of definition %s: they can be read in version %s, which the target does not have, "+
-				"and there is nothing to convert them with: set Convert", existing.Name, from)
+				"and nothing can convert them: set Convert", existing.Name, from)
 		}
 	}
 	return made, nil
 }
 
-// readable returns the version to read objects in: that in which they are stored, or one that is served.
+// readable returns the version to read objects in: the storage version if it is served, else another served version.
 func readable(has edition, existing *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	if has.versions[has.storage].served {
 		return has.storage, nil
 	}
 	served := slices.DeleteFunc(slices.Clone(has.order), func(name string) bool { return !has.versions[name].served })
 	if len(served) == 0 {
-		return "", fmt.Errorf("check objects of definition %s: it serves no version to read them in: serve %s", existing.Name, has.storage)
+		return "", fmt.Errorf("check objects of definition %s: it serves no version to read them in: serve version %s", existing.Name, has.storage)
 	}
 	for _, name := range served {
 		if slices.Contains(existing.Status.StoredVersions, name) {
@@ -68,9 +68,9 @@ func readable(has edition, existing *apiextensionsv1.CustomResourceDefinition) (
 	return served[0], nil
 }
 
-// examine finds what the object would lose under the target, and what of it would be refused. The object may be changed.
+// examine finds what the object would lose under the target, and what would be refused. It may change the object.
 func (e examiner) examine(ctx context.Context, object *unstructured.Unstructured) crds.Finding {
-	object.SetManagedFields(nil) // nothing looks at them, and they are often the larger half
+	object.SetManagedFields(nil) // they are not needed, and often larger than the rest of the object
 	finding := crds.Finding{Namespace: object.GetNamespace(), Name: object.GetName()}
 	for _, name := range e.target.order {
 		if e.target.webhook && e.convert == nil && name != e.from {
@@ -86,7 +86,7 @@ func (e examiner) examine(ctx context.Context, object *unstructured.Unstructured
 	return finding
 }
 
-// compare finds what the object would lose, and be refused for, in one version of the target and was not so far.
+// compare finds what the object would newly lose, and be refused for, in one version of the target.
 func (e examiner) compare(ctx context.Context, object *unstructured.Unstructured, name string) (lost []string, refused field.ErrorList) {
 	seen := e.target.view(object, e.from, name, e.convert)
 	if len(seen.lost) > 0 {
@@ -94,7 +94,7 @@ func (e examiner) compare(ctx context.Context, object *unstructured.Unstructured
 		lost = slices.DeleteFunc(seen.lost, func(path string) bool { return slices.Contains(before.lost, path) })
 	}
 	before, under := e.baseline(object, name), e.target.versions[name]
-	readOnly := !under.served || seen.content == nil // nobody writes in it: nothing is validated
+	readOnly := !under.served || seen.content == nil // no client writes in this version: the API server validates nothing
 	refused = seen.refused
 	if !readOnly {
 		refused = append(refused, under.validate(ctx, seen.content)...)
@@ -111,10 +111,10 @@ func (e examiner) compare(ctx context.Context, object *unstructured.Unstructured
 	return lost, refused
 }
 
-// loserOf returns the version of the existing edition in which an object suffers today what it would in the named one of the target.
+// loserOf returns the version of the existing edition whose losses today compare with those in the named version of the target.
 func (e examiner) loserOf(name string) string {
 	if name == e.target.storage && name != e.existing.storage {
-		return e.from // it was not stored that way so far: what is there today is what may be lost
+		return e.from // objects were not stored in this version so far: the present content is what may be lost
 	}
 	return e.counterpart(name)
 }
@@ -127,7 +127,7 @@ func (e examiner) counterpart(name string) string {
 	return name
 }
 
-// baseline is the object as the existing edition has it, looked at only if there is something to compare.
+// baseline is the object in the existing edition. It is computed only if there is something to compare.
 type baseline struct {
 	view    func() view
 	version version
@@ -157,15 +157,15 @@ func (b baseline) evaluate(ctx context.Context) field.ErrorList {
 	return b.version.evaluate(ctx, seen.content)
 }
 
-// view is an object as a client sees it that reads it, or sends it back, in some version.
+// view is an object as a client reads it, or sends it back, in some version.
 type view struct {
-	// content is nil if the object cannot be had in that version.
+	// content is nil if the object cannot be converted to that version.
 	content map[string]any
 	lost    []string
 	refused field.ErrorList
 }
 
-// view brings an object that was read in one version into another, as the API server does that finds it stored in the one.
+// view converts an object that was read in one version to another, as the API server does with an object that is stored in the first.
 func (e edition) view(object *unstructured.Unstructured, from, to string, convert converter) view {
 	content := runtime.DeepCopyJSON(object.Object)
 	seen := view{content: content}
@@ -180,12 +180,12 @@ func (e edition) view(object *unstructured.Unstructured, from, to string, conver
 	}
 	if e.webhook && convert != nil {
 		if found {
-			lost, _ := stored.complete(content) // what is malformed is dropped when it is read, not refused
+			lost, _ := stored.complete(content) // on a read the API server drops malformed parts, and refuses nothing
 			seen.lost = append(append(seen.lost, lost...), nullsLost("", object.Object, content)...)
 		}
 		return seen.converted(convert, e.group+"/"+to, e.versions[to])
 	}
-	// Losses are counted before defaults are filled in: a default of the one version that the other does not know is nobody's loss.
+	// Losses are counted before defaults are filled in: a default of one version that the other does not know is no loss.
 	seen.content["apiVersion"] = e.group + "/" + to
 	seen.lost = append(seen.lost, e.versions[to].prune(content)...)
 	if found {
@@ -198,7 +198,7 @@ func (e edition) view(object *unstructured.Unstructured, from, to string, conver
 	return seen
 }
 
-// converted goes on with what the webhook makes of the object.
+// converted continues with the result of the webhook.
 func (v view) converted(convert converter, apiVersion string, to version) view {
 	result, err := convert(&unstructured.Unstructured{Object: v.content}, apiVersion)
 	if err != nil {
@@ -217,14 +217,14 @@ func (v *view) finish(in version) {
 	v.refused = append(v.refused, refused...)
 }
 
-// nullsLost returns the paths of the nulls in before that are none in after: dropped, or replaced by a default.
+// nullsLost returns the paths of the nulls in before that are missing in after: dropped, or replaced by a default.
 func nullsLost(path string, before, after any) []string {
 	lost := []string{}
 	switch before := before.(type) {
 	case map[string]any:
 		kept, whole := after.(map[string]any)
 		if !whole {
-			return nil // all of it is gone, which was noticed
+			return nil // the whole map is gone, which is already counted
 		}
 		for _, name := range slices.Sorted(maps.Keys(before)) {
 			item, found := kept[name]

@@ -11,7 +11,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/crds"
 )
 
-// TestExamine says what counts as harm. The definition has one version, the object is in it.
+// TestExamine specifies what counts as harm. The definition has one version, and the object is in it.
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	replicas := `properties: {replicas: {type: integer, maximum: 9}}`
@@ -24,28 +24,28 @@ func TestExamine(t *testing.T) {
 		{"a value is too large now", replicas, `properties: {replicas: {type: integer, maximum: 5}}`, `replicas: 7`,
 			crds.Finding{Invalid: []string{`spec.replicas: Invalid value: 7: spec.replicas in body should be less than or equal to 5`}}},
 		{"a value was too large already", replicas, `properties: {replicas: {type: integer, maximum: 5}}`, `replicas: 12`, crds.Finding{}},
-		{"fields go", hosts, `properties: {hosts: {type: array, items: {type: object, properties: {name: {type: string}}}}}`,
+		{"fields are removed", hosts, `properties: {hosts: {type: array, items: {type: object, properties: {name: {type: string}}}}}`,
 			`hosts: [{name: a, port: 1}, {name: b}, {port: 2}]`, crds.Finding{Lost: []string{"spec.hosts[0].port", "spec.hosts[2].port"}}},
-		{"a field that is not there goes", hosts, `properties: {}`, ``, crds.Finding{}},
+		{"a field that the object does not have is removed", hosts, `properties: {}`, ``, crds.Finding{}},
 		{"a field is needed now", replicas, `required: [replicas], ` + replicas, ``, crds.Finding{Invalid: []string{`spec.replicas: Required value`}}},
 		{"a field is needed, and has a default", replicas, `required: [replicas], properties: {replicas: {type: integer, default: 1}}`, ``, crds.Finding{}},
 		{"another type", replicas, `properties: {replicas: {type: string}}`, `replicas: 3`,
 			crds.Finding{Invalid: []string{`spec.replicas: Invalid value: "integer": spec.replicas in body must be of type string: "integer"`}}},
 		{"a value is no longer allowed", `properties: {mode: {type: string}}`, `properties: {mode: {type: string, enum: [a]}}`, `mode: b`,
 			crds.Finding{Invalid: []string{`spec.mode: Unsupported value: "b": supported values: "a"`}}},
-		{"a null goes", `properties: {mode: {type: string, nullable: true}}`, `properties: {mode: {type: string}}`, `mode: null`, crds.Finding{Lost: []string{"spec.mode"}}},
+		{"a null is dropped", `properties: {mode: {type: string, nullable: true}}`, `properties: {mode: {type: string}}`, `mode: null`, crds.Finding{Lost: []string{"spec.mode"}}},
 		{"a null becomes the default", `properties: {mode: {type: string, nullable: true}}`, `properties: {mode: {type: string, default: a}}`, `mode: null`,
 			crds.Finding{Lost: []string{"spec.mode"}}},
 		{"a rule is broken", replicas, `properties: {replicas: {type: integer, x-kubernetes-validations: [{rule: self % 2 == 1, message: must be odd}]}}`, `replicas: 2`,
 			crds.Finding{Invalid: []string{`spec.replicas: Invalid value: 2: must be odd`}}},
-		{"a rule about transitions cannot be", replicas, `properties: {replicas: {type: integer, x-kubernetes-validations: [{rule: self > oldSelf}]}}`, `replicas: 2`, crds.Finding{}},
+		{"a transition rule does not apply", replicas, `properties: {replicas: {type: integer, x-kubernetes-validations: [{rule: self > oldSelf}]}}`, `replicas: 2`, crds.Finding{}},
 		{"a rule about the whole", replicas, `x-kubernetes-validations: [{rule: "has(self.replicas)"}], ` + replicas, ``,
 			crds.Finding{Invalid: []string{`spec: Invalid value: failed rule: has(self.replicas)`}}},
 		{"a rule was broken already", `x-kubernetes-validations: [{rule: "has(self.replicas)"}], ` + replicas,
 			`x-kubernetes-validations: [{rule: "has(self.replicas)"}, {rule: "!has(self.replicas) || self.replicas > 0"}], ` + replicas, ``, crds.Finding{}},
-		{"rules are not asked about what has the wrong type", replicas, `properties: {replicas: {type: string, x-kubernetes-validations: [{rule: size(self) > 3}]}}`, `replicas: 3`,
+		{"rules are not evaluated for a value of the wrong type", replicas, `properties: {replicas: {type: string, x-kubernetes-validations: [{rule: size(self) > 3}]}}`, `replicas: 3`,
 			crds.Finding{Invalid: []string{`spec.replicas: Invalid value: "integer": spec.replicas in body must be of type string: "integer"`}}},
-		{"they are where it had the wrong type before", `properties: {mode: {type: string, enum: [a]}, replicas: {type: integer}}`,
+		{"they are if another value was invalid before", `properties: {mode: {type: string, enum: [a]}, replicas: {type: integer}}`,
 			`properties: {mode: {type: string, enum: [a]}, replicas: {type: integer, x-kubernetes-validations: [{rule: self > 3}]}}`, `mode: b, replicas: 3`,
 			crds.Finding{Invalid: []string{`spec.replicas: Invalid value: 3: failed rule: self > 3`}}},
 		{"a list becomes a set", `properties: {l: {type: array, items: {type: string}}}`, `properties: {l: {type: array, x-kubernetes-list-type: set, items: {type: string}}}`,
@@ -53,7 +53,7 @@ func TestExamine(t *testing.T) {
 		{"an embedded object has a kind", `properties: {o: {type: object, x-kubernetes-preserve-unknown-fields: true}}`,
 			`properties: {o: {type: object, x-kubernetes-preserve-unknown-fields: true, x-kubernetes-embedded-resource: true}}`,
 			`o: {apiVersion: v1, metadata: {name: a, mine: b}}`, crds.Finding{Lost: []string{"spec.o.metadata.mine"}, Invalid: []string{`spec.o.kind: Required value`}}},
-		{"what was kept is dropped", `x-kubernetes-preserve-unknown-fields: true`, `properties: {a: {type: string}}`, `a: v, b: w, c: {d: e}`,
+		{"unknown fields that were preserved are dropped", `x-kubernetes-preserve-unknown-fields: true`, `properties: {a: {type: string}}`, `a: v, b: w, c: {d: e}`,
 			crds.Finding{Lost: []string{"spec.b", "spec.c"}}},
 	} {
 		t.Run(test.story, func(t *testing.T) {
@@ -71,12 +71,12 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// ignoreEmpty makes no difference between no list and an empty one.
+// ignoreEmpty treats a nil list and an empty list as equal.
 func ignoreEmpty() cmp.Option {
 	return cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
 }
 
-// TestExamineVersions is about definitions of several versions that differ by their apiVersion alone.
+// TestExamineVersions is about definitions with several versions whose objects differ only in their apiVersion.
 func TestExamineVersions(t *testing.T) {
 	t.Parallel()
 	one, two := `properties: {a: {type: string}}`, `properties: {a: {type: string}, b: {type: string}}`
@@ -86,7 +86,7 @@ func TestExamineVersions(t *testing.T) {
 		want       crds.Finding
 	}{
 		{"a version is added that has all fields", []string{"v1! " + two}, []string{"v1! " + two, "v2 " + two}, crds.Finding{}},
-		{"a version is added that lacks one", []string{"v1! " + two}, []string{"v1! " + two, "v2 " + one}, crds.Finding{Lost: []string{"spec.b"}}},
+		{"a version is added without one of them", []string{"v1! " + two}, []string{"v1! " + two, "v2 " + one}, crds.Finding{Lost: []string{"spec.b"}}},
 		{"it is not served", []string{"v1! " + two}, []string{"v1! " + two, "v2? " + one}, crds.Finding{}},
 		{"it lacked one before", []string{"v1! " + two, "v2 " + one}, []string{"v1! " + two, "v2 " + one}, crds.Finding{}},
 		{"and becomes the one to store in", []string{"v1! " + two, "v2 " + one}, []string{"v1 " + two, "v2! " + one}, crds.Finding{Lost: []string{"spec.b"}}},
@@ -146,7 +146,7 @@ func TestExamineConverted(t *testing.T) {
 		{"it does not", `old: abcd`, wants, rename, crds.Finding{Invalid: []string{`spec.new: Too long: may not be more than 3 bytes`}}},
 		{"it is unknown there", `old: abc`, forgets, rename, crds.Finding{Lost: []string{"spec.new"}}},
 		{"it cannot be converted", `old: bad`, wants, rename, crds.Finding{Invalid: []string{`<nil>: Internal error: convert to example.com/v2: spec.old cannot be converted`}}},
-		{"nobody here can convert", `old: abcd`, wants, nil, crds.Finding{}},
+		{"the checker cannot convert", `old: abcd`, wants, nil, crds.Finding{}},
 	} {
 		t.Run(test.story, func(t *testing.T) {
 			t.Parallel()
@@ -162,7 +162,7 @@ func TestExamineConverted(t *testing.T) {
 	}
 }
 
-// TestExamineCannot lists when nobody can know what happens, which must not be taken for harmless.
+// TestExamineCannot lists when the result is unknown, which must be an error.
 func TestExamineCannot(t *testing.T) {
 	t.Parallel()
 	fields := "properties: {a: {type: string}}"
@@ -174,10 +174,10 @@ func TestExamineCannot(t *testing.T) {
 		has, wants *apiextensionsv1.CustomResourceDefinition
 		want       string
 	}{
-		{"nothing is served", definition(t, "v1!? "+fields), definition(t, "v1! "+fields), "check objects of definition things.example.com: it serves no version to read them in: serve v1"},
-		{"nobody can convert", definition(t, "v1! "+fields), webhook,
-			"check objects of definition things.example.com: they can be read in version v1, which the target does not have, and there is nothing to convert them with: set Convert"},
-		{"the target is none", definition(t, "v1! "+fields), broken,
+		{"nothing is served", definition(t, "v1!? "+fields), definition(t, "v1! "+fields), "check objects of definition things.example.com: it serves no version to read them in: serve version v1"},
+		{"nothing can convert", definition(t, "v1! "+fields), webhook,
+			"check objects of definition things.example.com: they can be read in version v1, which the target does not have, and nothing can convert them: set Convert"},
+		{"the target is not a valid definition", definition(t, "v1! "+fields), broken,
 			"compile version v1 of definition things.example.com: its schema is not structural: "},
 	} {
 		t.Run(test.story, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestExamineCannot(t *testing.T) {
 	}
 }
 
-// TestRatchetIsAboutWholeValues guards that a new refusal of an object is not taken for an old one about another part of it.
+// TestRatchetIsAboutWholeValues checks that a new refusal of an object is not mistaken for an old one about another part of it.
 func TestRatchetIsAboutWholeValues(t *testing.T) {
 	t.Parallel()
 	rules := func(rules string) string {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is one of Things, with the versions given: "NAME fields", "NAME! fields" for the one to store in, "NAME? fields" for one
-// that is not served. Fields are those of spec, in YAML flow.
+// definition is the definition of Things with these versions: "NAME fields", "NAME! fields" for the storage version, "NAME? fields" for one
+// that is not served. Fields are those of spec, in YAML flow style.
 func definition(t *testing.T, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	made := &apiextensionsv1.CustomResourceDefinition{}
@@ -51,7 +51,7 @@ func versionOf(t *testing.T, document string) apiextensionsv1.CustomResourceDefi
 	return made
 }
 
-// thing is an object in version v1 with the given spec, in YAML flow.
+// thing is an object in version v1 with this spec, in YAML flow style.
 func thing(t *testing.T, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	made := &unstructured.Unstructured{}
@@ -62,7 +62,7 @@ func thing(t *testing.T, name, spec string) *unstructured.Unstructured {
 	return whole(made)
 }
 
-// whole turns numbers that YAML made floating into the integers that the API server would have sent.
+// whole turns numbers that YAML parsed as floating-point into the integers that the API server would have sent.
 func whole(object *unstructured.Unstructured) *unstructured.Unstructured {
 	content, err := object.MarshalJSON()
 	if err != nil {
@@ -75,7 +75,7 @@ func whole(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return again
 }
 
-// ourDefinitions are those of the program itself, by name.
+// ourDefinitions are the program's own definitions, by name.
 func ourDefinitions(t testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	paths, err := filepath.Glob("../../schema/*/*/*.yaml")

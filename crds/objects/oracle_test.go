@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// everything is a schema with all that a structural schema may say.
+// everything is a schema with all keywords that a structural schema may have.
 const everything = `
 required: [name]
 x-kubernetes-validations: [{rule: "!has(self.count) || self.count < 50", message: count below 50}]
@@ -46,8 +46,8 @@ properties:
   replicas: {type: integer}
 `
 
-// TestRefusesWhatTheAPIServerRefuses compares with the strategy that the API server's storage of custom resources consists of, for
-// thousands of random objects.
+// TestRefusesWhatTheAPIServerRefuses compares the refusals with those of the API server's strategy for custom resources, for thousands of
+// random objects.
 func TestRefusesWhatTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
 	const objects = 5000
@@ -86,7 +86,7 @@ func TestRefusesWhatTheAPIServerRefuses(t *testing.T) {
 		refusals += len(got)
 	}
 	if refusals < objects {
-		t.Errorf("only %d refusals of %d objects: they are too tame to compare anything", refusals, objects)
+		t.Errorf("only %d refusals of %d objects: too few to compare", refusals, objects)
 	}
 }
 
@@ -108,7 +108,7 @@ func texts(refusals field.ErrorList) []string {
 	return lines
 }
 
-// generator makes objects of the words that the schema knows, right or wrong.
+// generator makes valid and invalid objects with the names that the schema knows.
 type generator struct{ *rand.Rand }
 
 func (g generator) object(depth int) map[string]any {
@@ -161,7 +161,7 @@ func (g generator) value(name string, depth int) any {
 	return list
 }
 
-// TestOurOwnDefinitionsCompile guards that none of the program's definitions is beyond this package.
+// TestOurOwnDefinitionsCompile checks that this package supports each of the program's definitions.
 func TestOurOwnDefinitionsCompile(t *testing.T) {
 	t.Parallel()
 	for name, made := range ourDefinitions(t) {
@@ -171,8 +171,7 @@ func TestOurOwnDefinitionsCompile(t *testing.T) {
 	}
 }
 
-// TestStatusDefaultsHarmNothing: the definitions of an operator of before had no default in the status, and many objects may have no
-// status.
+// TestStatusDefaultsHarmNothing: the definitions of former operators had no default in the status, and many objects may have no status.
 func TestStatusDefaultsHarmNothing(t *testing.T) {
 	t.Parallel()
 	for name, made := range ourDefinitions(t) {
@@ -199,7 +198,7 @@ func TestStatusDefaultsHarmNothing(t *testing.T) {
 	}
 }
 
-// sample is the object of a kind that people are shown.
+// sample is the object of a kind in deploy/samples.
 func sample(t *testing.T, kind string) *unstructured.Unstructured {
 	t.Helper()
 	documents, err := os.ReadFile("../../deploy/samples/" + strings.ToLower(kind) + ".yaml")

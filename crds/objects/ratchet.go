@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// added returns what is refused now and was not before. As with the API server's ratcheting (KEP-4008) a value that was invalid already is
-// nobody's news, even if it is refused for another reason. Of a map or list only the same refusal counts as old, because another may be
-// about another part of it.
+// added returns what is refused now and was not before. As with the API server's ratcheting (KEP-4008), a value that was already invalid is
+// not reported, even if it is refused for another reason. For a map or list only the same refusal counts as old, because another refusal
+// may be about another part of it.
 func added(content map[string]any, now, before field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(now, func(refusal *field.Error) bool {
 		return slices.ContainsFunc(before, func(old *field.Error) bool { return isOld(content, refusal, old) })
@@ -28,10 +28,10 @@ func isOld(content map[string]any, refusal, old *field.Error) bool {
 	return sameKind || isScalarAt(content, refusal.Field)
 }
 
-// blocksRules says that the API server evaluates no rules where it refuses something for this reason (hasBlockingErr of
-// k8s.io/apiextensions-apiserver): a rule might not be made for such values.
+// blocksRules reports whether the API server evaluates no rules after a refusal for this reason (hasBlockingErr of
+// k8s.io/apiextensions-apiserver): a rule may not be written for such values.
 func blocksRules(refusal *field.Error) bool {
-	switch refusal.Type { //nolint:exhaustive // the others let the rules be evaluated
+	switch refusal.Type { //nolint:exhaustive // after other refusals the API server evaluates the rules
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
 		return true
 	default:
@@ -39,7 +39,8 @@ func blocksRules(refusal *field.Error) bool {
 	}
 }
 
-// isScalarAt says that the value under the path is there and no map or list. Paths are those of errors: spec.a, spec.a[0].b, spec.a[key].
+// isScalarAt reports whether the value at the path exists and is neither a map nor a list. Paths have the form of those in errors: spec.a,
+// spec.a[0].b, spec.a[key].
 func isScalarAt(value any, path string) bool {
 	switch value := value.(type) {
 	case map[string]any:

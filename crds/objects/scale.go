@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateScale checks what the scale subresource is made of: numbers of replicas that fit an autoscaling/v1 Scale, and a selector that
-// is a text. The words are the API server's.
+// validateScale checks the fields of the scale subresource: the numbers of replicas must fit an autoscaling/v1 Scale, and the selector must
+// be a string. The messages are those of the API server.
 func validateScale(content map[string]any, scale *apiextensionsv1.CustomResourceSubresourceScale) field.ErrorList {
 	if scale == nil {
 		return nil

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxFindings is how many of the harmed objects are told about.
+	// maxFindings is how many harmed objects are reported.
 	maxFindings = 20
-	// maxDetails is how many lost fields, and how many refusals, are told about per object.
+	// maxDetails is how many lost fields, and how many refusals, are reported for each object.
 	maxDetails = 20
 )
 
-// tally counts what was seen and keeps the first of the harmed.
+// tally counts the checked objects and keeps the first harmed ones.
 type tally struct {
 	seen, harmed int
 	findings     []crds.Finding
 }
 
-// add counts one object, harmed or not.
+// add counts one object, whether harmed or not.
 func (t *tally) add(finding crds.Finding) {
 	t.seen++
 	if len(finding.Lost) == 0 && len(finding.Invalid) == 0 {
@@ -31,7 +31,7 @@ func (t *tally) add(finding crds.Finding) {
 	t.keep(finding)
 }
 
-// join adds what was found elsewhere.
+// join adds another tally.
 func (t *tally) join(other tally) {
 	t.seen += other.seen
 	t.harmed += other.harmed
@@ -51,7 +51,7 @@ func (t *tally) keep(finding crds.Finding) {
 	t.findings = t.findings[:min(len(t.findings), maxFindings)]
 }
 
-// details sorts, drops repetitions and keeps what a person would read.
+// details sorts the lines, drops repetitions, and keeps as many as a person would read.
 func details(lines []string) []string {
 	slices.Sort(lines)
 	lines = slices.Compact(lines)

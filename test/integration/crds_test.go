@@ -278,7 +278,7 @@ func leastRights(r registry) {
 
 	r.patch(types.JSONPatchType, `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/epoch"}]`)
 	_, err = r.installer(config).Ensure(r.t.Context(), r.definitions)
-	if err == nil || !strings.Contains(err.Error(), `lacks the right "list" on mysqlclusters`) {
+	if err == nil || !strings.Contains(err.Error(), `does not have the permission "list" on mysqlclusters`) {
 		r.t.Errorf("another schema, without the right to look at objects: error %v", err)
 	}
 	if got := r.ensure(); got[0] != "Update Edited" {
