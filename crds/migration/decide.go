@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Needed says whether objects may be stored in another version than the one for storing: status.storedVersions names it. A definition
-// that is being deleted needs nothing, its objects go with it.
+// Needed reports whether objects may be stored in another version than the storage version, according to status.storedVersions. It is false
+// for a definition that is being deleted, because its objects are deleted too.
 func Needed(definition *apiextensionsv1.CustomResourceDefinition) bool {
 	return definition.DeletionTimestamp == nil && len(formerVersions(definition)) > 0
 }
 
-// formerVersions are the versions, other than the one for storing, that objects may be stored in.
+// formerVersions returns the versions, other than the storage version, that objects may be stored in.
 func formerVersions(definition *apiextensionsv1.CustomResourceDefinition) []string {
 	former := slices.Clone(definition.Status.StoredVersions)
 	return slices.DeleteFunc(former, func(version string) bool { return version == storageVersion(definition) })
 }
 
-// storageVersion is the version objects are stored in; the API server sees to it that there is exactly one.
+// storageVersion returns the version that objects are stored in. The API server ensures that there is exactly one.
 func storageVersion(definition *apiextensionsv1.CustomResourceDefinition) string {
 	for _, version := range definition.Spec.Versions {
 		if version.Storage {
@@ -34,8 +34,8 @@ func storageVersion(definition *apiextensionsv1.CustomResourceDefinition) string
 	return ""
 }
 
-// resourceOf is where the objects are read and written: in the version for storing, where nothing has to be converted, or else in one
-// that is served.
+// resourceOf returns the resource to read and write objects in. Its version is the storage version, which needs no conversion, or else
+// another served version.
 func resourceOf(definition *apiextensionsv1.CustomResourceDefinition) (apischema.GroupVersionResource, error) {
 	resource := apischema.GroupVersionResource{Group: definition.Spec.Group, Resource: definition.Spec.Names.Plural}
 	for _, version := range definition.Spec.Versions {
@@ -44,13 +44,13 @@ func resourceOf(definition *apiextensionsv1.CustomResourceDefinition) (apischema
 		}
 	}
 	if resource.Version == "" {
-		return resource, fmt.Errorf("rewrite objects of definition %s: it serves no version: nobody can read or write them until one is served", definition.Name)
+		return resource, fmt.Errorf("rewrite objects of definition %s: it serves no version: serve a version, so that clients can read and write them", definition.Name)
 	}
 	return resource, nil
 }
 
-// identity is what must stay the same from the beginning of a migration to its end, for what was rewritten to be what is stored. Every
-// change of spec raises the generation.
+// identity must stay the same from the beginning of a migration to its end. Otherwise the rewritten objects may be stored in another
+// version. Every change of spec raises the generation.
 type identity struct {
 	UID        types.UID `json:"uid"`
 	Generation int64     `json:"generation"`
@@ -61,14 +61,14 @@ func identityOf(definition *apiextensionsv1.CustomResourceDefinition) identity {
 	return identity{UID: definition.UID, Generation: definition.Generation, Storage: storageVersion(definition)}
 }
 
-// cursor is how far a migration has come. It is kept in an annotation of the definition.
+// cursor is the progress of a migration. An annotation of the definition holds it.
 type cursor struct {
 	identity
-	// After is the last object done, as keyOf has it. All that come before it in the API server's order are done, too.
+	// After is the key (keyOf) of the last object that is done. All objects before it in the API server's order are done, too.
 	After string `json:"after"`
 }
 
-// keyOf tells an object's place in the API server's order, which is that of these strings' bytes.
+// keyOf returns the sort key of an object. The API server lists objects in the byte order of these keys.
 func keyOf(object *metav1.PartialObjectMetadata) string {
 	if object.Namespace == "" {
 		return object.Name
@@ -76,8 +76,8 @@ func keyOf(object *metav1.PartialObjectMetadata) string {
 	return object.Namespace + "/" + object.Name
 }
 
-// resume returns the key to go on behind; empty if there is nothing to go on from: no cursor, one that nobody can read, or one of another
-// definition, generation or version for storing.
+// resume returns the key to continue after; empty if there is no cursor, if it is malformed, or if it is of another definition, generation
+// or storage version.
 func resume(annotation string, now identity) string {
 	var found cursor
 	if err := json.Unmarshal([]byte(annotation), &found); err != nil || found.identity != now {
@@ -89,19 +89,19 @@ func resume(annotation string, now identity) string {
 func (c cursor) String() string {
 	document, err := json.Marshal(c)
 	if err != nil {
-		return "" // strings and a number always have a JSON form; without a cursor the next run begins at the beginning
+		return "" // strings and a number always have a JSON form; without a cursor the next run would start at the beginning
 	}
 	return string(document)
 }
 
-// difference says in words how a definition changed; empty if it is the same.
+// difference describes how a definition changed; empty if it did not.
 func (i identity) difference(now identity) string {
 	parts := []string{}
 	if i.UID != now.UID {
-		parts = append(parts, "it was deleted and made anew")
+		parts = append(parts, "it was deleted and created again")
 	}
 	if i.Storage != now.Storage {
-		parts = append(parts, fmt.Sprintf("it stores in %s, no longer in %s", now.Storage, i.Storage))
+		parts = append(parts, fmt.Sprintf("its storage version is %s, no longer %s", now.Storage, i.Storage))
 	}
 	if i.Generation != now.Generation {
 		parts = append(parts, fmt.Sprintf("its generation is %d, no longer %d", now.Generation, i.Generation))

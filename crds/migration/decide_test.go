@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// definitionOf has versions with their marks: "served", "storage", "both" or nothing.
+// definitionOf returns a definition with versions, each followed by its mark: "served", "storage", "both" or nothing.
 func definitionOf(stored []string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	definition.Spec.Group, definition.Spec.Names.Plural = group, plural
@@ -32,11 +32,11 @@ func TestNeeded(t *testing.T) {
 		definition *apiextensionsv1.CustomResourceDefinition
 		want       bool
 	}{
-		"stored in the version for storing only": {definitionOf([]string{"v2"}, "v1", "served", "v2", "both"), false},
-		"stored in a former version, too":        {definitionOf([]string{"v1", "v2"}, "v1", "served", "v2", "both"), true},
-		"stored in a former version only":        {definitionOf([]string{"v1"}, "v1", "", "v2", "both"), true},
-		"new, nothing is known yet":              {definitionOf(nil, "v1", "both"), false},
-		"being deleted":                          {deleted, false},
+		"stored in the storage version only": {definitionOf([]string{"v2"}, "v1", "served", "v2", "both"), false},
+		"stored in a former version, too":    {definitionOf([]string{"v1", "v2"}, "v1", "served", "v2", "both"), true},
+		"stored in a former version only":    {definitionOf([]string{"v1"}, "v1", "", "v2", "both"), true},
+		"new, nothing is known yet":          {definitionOf(nil, "v1", "both"), false},
+		"being deleted":                      {deleted, false},
 	} {
 		if got := Needed(test.definition); got != test.want {
 			t.Errorf("%s: %v", story, got)
@@ -50,9 +50,9 @@ func TestResourceOf(t *testing.T) {
 		definition *apiextensionsv1.CustomResourceDefinition
 		want       string
 	}{
-		"the version for storing":                    {definitionOf(nil, "v1", "served", "v2", "both"), "v2"},
-		"the version for storing, if it comes first": {definitionOf(nil, "v2", "both", "v1", "served"), "v2"},
-		"a served one, if that is not served":        {definitionOf(nil, "v0", "", "v1", "served", "v2", "storage"), "v1"},
+		"the storage version":                    {definitionOf(nil, "v1", "served", "v2", "both"), "v2"},
+		"the storage version, if it comes first": {definitionOf(nil, "v2", "both", "v1", "served"), "v2"},
+		"a served one, if that is not served":    {definitionOf(nil, "v0", "", "v1", "served", "v2", "storage"), "v1"},
 	} {
 		if got, err := resourceOf(test.definition); got.Version != test.want || err != nil {
 			t.Errorf("%s: %s, error %v", story, got.Version, err)
@@ -66,12 +66,12 @@ func TestResume(t *testing.T) {
 	for story, test := range map[string]struct {
 		annotation, want string
 	}{
-		"goes on behind the cursor":      {cursor{now, "ns/object"}.String(), "ns/object"},
-		"there is none":                  {"", ""},
-		"nobody can read it":             {"ns/object", ""},
-		"of another definition":          {cursor{identity{"other", 3, "v2"}, "ns/object"}.String(), ""},
-		"of another generation":          {cursor{identity{"u", 2, "v2"}, "ns/object"}.String(), ""},
-		"of another version for storing": {cursor{identity{"u", 3, "v1"}, "ns/object"}.String(), ""},
+		"continues after the cursor": {cursor{now, "ns/object"}.String(), "ns/object"},
+		"there is none":              {"", ""},
+		"it is malformed":            {"ns/object", ""},
+		"of another definition":      {cursor{identity{"other", 3, "v2"}, "ns/object"}.String(), ""},
+		"of another generation":      {cursor{identity{"u", 2, "v2"}, "ns/object"}.String(), ""},
+		"of another storage version": {cursor{identity{"u", 3, "v1"}, "ns/object"}.String(), ""},
 	} {
 		if got := resume(test.annotation, now); got != test.want {
 			t.Errorf("%s: %q from %s", story, got, test.annotation)
@@ -121,7 +121,7 @@ func TestTranslation(t *testing.T) {
 			has:     []metav1.ManagedFieldsEntry{entry("a", apply, "v1", `{"f:a":{}}`), entry("b", update, "v3", `{"f:b":{}}`)},
 			want:    []metav1.ManagedFieldsEntry{entry("b", update, "v3", `{"f:b":{}}`)},
 		},
-		"where none is left somebody owns next to nothing": {
+		"if none is left, one entry owns only the name": {
 			webhook: true,
 			has:     []metav1.ManagedFieldsEntry{entry("a", apply, "v1", `{"f:a":{}}`)},
 			want:    []metav1.ManagedFieldsEntry{entry("migrator", apply, "v3", `{"f:metadata":{"f:name":{}}}`)},

@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Definitions is what a migration needs of the API server about definitions. Errors are the API server's own.
+// Definitions reads and marks definitions for a migration. Errors are the API server's own.
 type Definitions interface {
-	// Get reads a definition, live.
+	// Get reads a definition from the API server, not from a cache.
 	Get(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
-	// Annotate makes the annotations the only ones that the field manager owns on the definition, by server-side apply, and returns the
-	// definition as it is then. Conflict if it is not the one with the UID.
+	// Annotate makes the annotations the only ones that the field manager owns on the definition, by server-side apply. It returns the
+	// resulting definition, or a conflict if the definition has another UID.
 	Annotate(ctx context.Context, name string, uid types.UID, manager string, annotations map[string]string) (*apiextensionsv1.CustomResourceDefinition, error)
-	// SetStoredVersions replaces status.storedVersions. Conflict if the definition is not at the resourceVersion.
+	// SetStoredVersions replaces status.storedVersions. It returns a conflict if the definition has another resourceVersion.
 	SetStoredVersions(ctx context.Context, name, resourceVersion string, versions []string) error
 }
 
@@ -28,7 +28,7 @@ type definitions struct {
 	client dynamic.ResourceInterface
 }
 
-// NewDefinitions returns the definitions of the cluster the client leads to.
+// NewDefinitions returns the definitions of the client's cluster.
 func NewDefinitions(client dynamic.Interface) Definitions {
 	return definitions{client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource(resource))}
 }

@@ -1,30 +1,30 @@
-// Package migration rewrites the objects of a custom resource in the version that is for storing, and then says so in status.storedVersions
-// of its definition: only after that may the versions they were stored in be dropped
+// Package migration rewrites the objects of a custom resource in the storage version, and then trims status.storedVersions of the
+// definition. Only after that may the definition drop the versions that the objects were stored in
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version).
 //
-//	Needed    pure: does status.storedVersions name more than the version for storing?
+//	Needed    pure: does status.storedVersions name more than the storage version?
 //	settle    wait until every API server must have seen the definition
-//	walk      list the metadata in pages, rewrite each object, remember now and then how far it is
-//	trim      status.storedVersions becomes the version for storing, if nothing changed meanwhile
+//	walk      list the metadata in pages, rewrite each object, save the progress from time to time
+//	trim      set status.storedVersions to the storage version, if the definition did not change meanwhile
 //
-// How an object is rewritten: a merge patch without content. It has nothing that could overwrite an edit made at the same time; the API
-// server reads the object, converts it, sees that what would be stored differs from what is stored, and writes. Neither generation nor
-// managedFields change, only the resourceVersion. Stored in the right version already, it is not written at all.
+// The package rewrites an object with a merge patch without content. Such a patch cannot overwrite an edit made at the same time. The API
+// server reads the object, converts it, compares the result with the stored object, and writes if they differ. Neither generation nor
+// managedFields change, only the resourceVersion. An object that is already stored in the right version is not written.
 //
-// managedFields names for each manager of fields the API version it wrote them in. Once a version is gone from the definition, the API
-// server cannot compare an object with what was written in that version: each server-side apply fails, whoever applies, and up to
-// Kubernetes 1.36 the next other write loses managedFields as a whole (https://github.com/kubernetes/kubernetes/issues/111937). So entries
-// of versions that are not served any more are told in the version for storing while the API server still knows both: renamed where
-// versions differ by name only (conversion strategy None), dropped where a webhook restructures objects. That patch carries the
-// resourceVersion it was made for, and is made anew when somebody was faster.
+// managedFields names for each field manager the API version that it wrote in. After a version is removed from the definition, the API
+// server cannot compare an object with what was written in that version. Then each server-side apply fails, by whatever client, and up to
+// Kubernetes 1.36 the next other write drops managedFields as a whole (https://github.com/kubernetes/kubernetes/issues/111937). So the
+// package translates entries of versions that are no longer served to the storage version, while the API server still knows both. It
+// renames them if versions differ only in their names (conversion strategy None), and drops them if a webhook restructures objects. That
+// patch carries the resourceVersion it was made for. If another client wrote first, the package makes the patch again.
 //
-// What holds, whatever happens:
+// The following always holds:
 //
-//   - An object whose rewriting is not certain keeps its version in status.storedVersions.
-//   - Killed between any two requests, the next run goes on behind the last object known to be done, as long as the definition is the
-//     same one (UID), unchanged (generation) and stores in the same version.
-//   - Two that migrate at once do the same work twice, harmlessly.
-//   - A version that goes must be unserved first and be in status.storedVersions, also if nothing is stored in it any more: that is what
-//     asks for a last migration, which rids managedFields of it.
-//   - Objects made meanwhile need no care: the API server stores them in the right version.
+//   - If it is not certain that an object was rewritten, its version stays in status.storedVersions.
+//   - A run may be killed between any two requests. The next run continues after the last object known to be done, if the definition is the
+//     same (UID), unchanged (generation) and has the same storage version.
+//   - Two migrations at once do the same work twice, harmlessly.
+//   - Before a version is removed, it must be unserved and be in status.storedVersions, even if no object is stored in it any more. This
+//     causes a last migration, which removes the version from managedFields.
+//   - Objects created meanwhile need no rewriting: the API server stores them in the right version.
 package migration

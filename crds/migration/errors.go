@@ -12,17 +12,17 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// ChangedError says that a definition changed while its objects were rewritten. What was done does no harm; run the migration again.
+// ChangedError says that a definition changed while its objects were rewritten. This does no harm; run the migration again.
 type ChangedError struct {
-	// Definition is its name, Difference what changed, in words.
+	// Definition is its name, Difference a description of what changed.
 	Definition, Difference string
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("migrate objects of definition %s: the definition changed meanwhile: %s: its objects have to be rewritten anew", e.Definition, e.Difference)
+	return fmt.Sprintf("migrate objects of definition %s: the definition changed meanwhile: %s: its objects must be rewritten again", e.Definition, e.Difference)
 }
 
-// Refusal is an object that the API server did not let be rewritten.
+// Refusal is an object whose rewriting the API server refused.
 type Refusal struct {
 	Namespace, Name string
 	// Cause is the API server's answer.
@@ -36,16 +36,16 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("%s/%s: %v", r.Namespace, r.Name, r.Cause)
 }
 
-// RefusedError says that objects could not be rewritten, because the schema or an admission policy no longer accepts them as they are.
-// The versions they may be stored in stay in status.storedVersions.
+// RefusedError says that objects could not be rewritten, because the schema or an admission policy no longer accepts them as they are. The
+// versions that they may be stored in stay in status.storedVersions.
 type RefusedError struct {
-	// Definition is its name, To the version the objects were to be stored in, From those they may be stored in.
+	// Definition is its name, To the storage version, From the versions that objects may be stored in.
 	Definition, To string
 	From           []string
-	// Count is how many there are; Refusals are the first of them.
+	// Count is the number of refused objects; Refusals are the first of them.
 	Count    int
 	Refusals []Refusal
-	// GivenUp says that nothing but refusals came, so that not all objects were tried.
+	// GivenUp says that the API server refused every object, so that the run ended before it tried all.
 	GivenUp bool
 }
 
@@ -60,16 +60,16 @@ func (e *RefusedError) Error() string {
 	if more := e.Count - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
-	objects := fmt.Sprintf("%d objects are refused as they are", e.Count)
+	objects := fmt.Sprintf("the API server refuses %d objects as they are", e.Count)
 	if e.GivenUp {
-		objects = fmt.Sprintf("each of the first %d objects is refused", e.Count)
+		objects = fmt.Sprintf("the API server refuses each of the first %d objects", e.Count)
 	}
-	return fmt.Sprintf("migrate objects of definition %s to %s: %s: correct or delete them, or grant what is missing; until then %s cannot be dropped: %s",
+	return fmt.Sprintf("migrate objects of definition %s to %s: %s: correct or delete them, or grant the missing permission; until then version %s cannot be dropped: %s",
 		e.Definition, e.To, objects, strings.Join(e.From, ", "), strings.Join(lines, " | "))
 }
 
-// isPassing says that the same request may succeed a moment later: somebody else wrote at the same time, or the API server is starting,
-// busy or out of reach.
+// isPassing reports whether the same request may succeed a moment later: another client wrote at the same time, or the API server is
+// starting, busy or unreachable.
 func isPassing(err error) bool {
 	if apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
 		return true
@@ -78,18 +78,18 @@ func isPassing(err error) bool {
 	if errors.As(err, &status) {
 		return status.Status().Code >= 500 || isUnrouted(err)
 	}
-	// No answer at all, or half of one.
+	// There was no answer, or only a part of one.
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
-// isUnrouted says that the API server does not know the resource, in contrast to an object that is not there: it is starting, or the
-// definition is gone. Taken for a deleted object, it would make every object look deleted.
+// isUnrouted reports whether the API server does not know the resource, in contrast to a missing object: it is starting, or the definition
+// was deleted. If this counted as a deleted object, every object would look deleted.
 func isUnrouted(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// isRefusal says that the API server understood the request and does not accept what the object would be.
+// isRefusal reports whether the API server understood the request and does not accept the resulting object.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || apierrors.IsUnauthorized(err) {

@@ -10,14 +10,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// translation says what becomes of entries in managedFields.
+// translation changes entries in managedFields.
 type translation struct {
-	// stays are the API versions whose entries are left alone.
+	// stays are the API versions whose entries do not change.
 	stays map[string]bool
-	// to is the API version of the others; rename says that they may take its name, because versions differ by nothing else.
+	// to is the API version for the other entries. rename says that they get its name, because versions differ only in their names.
+	// Otherwise they are dropped.
 	to     string
 	rename bool
-	// keeper is the manager that is entered when no other is left.
+	// keeper is the manager of the new entry if no other entry is left.
 	keeper string
 }
 
@@ -36,7 +37,7 @@ func translationFor(definition *apiextensionsv1.CustomResourceDefinition, keeper
 	return found
 }
 
-// apply returns the entries as they have to be, and whether that is a change.
+// apply returns the translated entries, and whether they changed.
 func (t translation) apply(entries []metav1.ManagedFieldsEntry) (translated []metav1.ManagedFieldsEntry, changed bool, err error) {
 	places := map[metav1.ManagedFieldsEntry]int{}
 	for _, entry := range entries {
@@ -53,7 +54,7 @@ func (t translation) apply(entries []metav1.ManagedFieldsEntry) (translated []me
 			translated = append(translated, entry)
 			continue
 		}
-		// The API server would keep one of the two and forget what the other owns.
+		// The API server would keep one of the two entries and drop the fields of the other.
 		if err := unite(&translated[at], entry); err != nil {
 			return nil, false, err
 		}
@@ -64,7 +65,7 @@ func (t translation) apply(entries []metav1.ManagedFieldsEntry) (translated []me
 	return translated, changed, nil
 }
 
-// identifier is what the API server tells entries apart by: for server-side apply the version does not count
+// identifier returns the parts by which the API server distinguishes entries: for server-side apply the version does not count
 // (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management).
 func identifier(entry metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
 	entry.FieldsType, entry.FieldsV1, entry.Time = "", nil, nil
@@ -74,7 +75,7 @@ func identifier(entry metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
 	return entry
 }
 
-// unite gives an entry what the other one owns, and the later time of the two.
+// unite adds the fields of the other entry to an entry, and sets the later time of the two.
 func unite(entry *metav1.ManagedFieldsEntry, other metav1.ManagedFieldsEntry) error {
 	own, err := fieldsOf(*entry)
 	if err != nil {
@@ -106,8 +107,8 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// seed is an entry that owns next to nothing. Without any entry the API server would take the object for one that was never applied, and
-// give all of its fields to a manager "before-first-apply", in conflict with everybody who applies next.
+// seed returns an entry that owns only the name. Without any entry, the API server would treat the object as one that was never applied. It
+// would give all fields to a manager "before-first-apply", which would conflict with the next apply of any client.
 func (t translation) seed() metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: t.keeper, Operation: metav1.ManagedFieldsOperationApply, APIVersion: t.to,
@@ -115,10 +116,10 @@ func (t translation) seed() metav1.ManagedFieldsEntry {
 	}
 }
 
-// emptyPatch changes nothing, and thereby has an object stored in the version for storing.
+// emptyPatch changes nothing, but makes the API server store the object in the storage version.
 const emptyPatch = `{}`
 
-// patchFor returns the merge patch that has the object rewritten.
+// patchFor returns the merge patch that makes the API server rewrite the object.
 func (t translation) patchFor(object *metav1.PartialObjectMetadata) ([]byte, error) {
 	entries, changed, err := t.apply(object.ManagedFields)
 	if err != nil || !changed {

@@ -26,41 +26,41 @@ const (
 	DefaultPatience    = 2 * time.Minute
 )
 
-// Migrator rewrites the objects of definitions. Only one should do so at a time: more are harmless, but do the same work.
+// Migrator rewrites the objects of definitions. Only one should run at a time. More are harmless, but do the same work.
 type Migrator struct {
-	// Objects reads and patches objects' metadata. Its client must not be slower than Rate (rest.Config.QPS). Needed.
+	// Objects reads and patches objects' metadata. The limit of its client (rest.Config.QPS) must not be lower than Rate. Required.
 	Objects metadata.Interface
-	// Definitions reads and marks definitions. Needed.
+	// Definitions reads and marks definitions. Required.
 	Definitions Definitions
-	// FieldManager owns the cursor in server-side apply; it must own nothing else on definitions. Needed.
+	// FieldManager owns the cursor in server-side apply. It must own nothing else on definitions. Required.
 	FieldManager string
-	// CursorAnnotation is the key of the annotation on a definition that remembers how far its migration has come. It is removed at the
-	// end. Needed.
+	// CursorAnnotation is the key of the annotation on a definition that holds the progress of its migration. It is removed at the end.
+	// Required.
 	CursorAnnotation string
 
-	// Rate limits the objects rewritten in a second. 0: DefaultRate; negative: no limit.
+	// Rate limits the number of objects rewritten in a second. 0: DefaultRate; negative: no limit.
 	Rate float64
 	// Concurrency is how many objects are rewritten at once. 0: DefaultConcurrency.
 	Concurrency int
-	// PageSize is how many objects are listed at once, by their metadata. 0: DefaultPageSize.
+	// PageSize is how many objects are listed at once, as metadata. 0: DefaultPageSize.
 	PageSize int64
-	// Settle is how long a definition must have been unchanged before its objects are rewritten: an API server that has not seen the new
-	// version for storing would write the former one. 0: DefaultSettle; negative: no wait, where there is certainly one API server.
+	// Settle is how long a definition must have been unchanged before its objects are rewritten. An API server that has not yet seen the
+	// new storage version would write the former one. 0: DefaultSettle; negative: no wait, for a cluster that certainly has one API server.
 	Settle time.Duration
-	// Patience is how long one request is repeated while the API server is busy, starting or out of reach. 0: DefaultPatience.
+	// Patience is how long one request is retried while the API server is busy, starting or unreachable. 0: DefaultPatience.
 	Patience time.Duration
-	// Log is told the begin, the end and, every ten seconds, the progress.
+	// Log gets a line at the beginning, at the end and, every ten seconds, about the progress.
 	Log logr.Logger
-	// Report, if set, is told the same. It must not block.
+	// Report, if set, is called with the same. It must not block.
 	Report func(Progress)
 }
 
-// New returns a migrator for the cluster the configuration leads to. The configuration is not changed; its rate limit does not count,
-// Rate does.
+// New returns a migrator for the cluster that the configuration points to. It does not change the configuration, and uses Rate instead of
+// its rate limit.
 func New(config *rest.Config, fieldManager, cursorAnnotation string) (Migrator, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.RateLimiter = -1, nil
-	own.WarningHandler = rest.NoWarnings{} // what is wrong with an object is its owner's to hear, when he writes it
+	own.WarningHandler = rest.NoWarnings{} // warnings about an object are for the client that writes it
 	objects, err := metadata.NewForConfig(own)
 	if err != nil {
 		return Migrator{}, fmt.Errorf("make a client for metadata: %w", err)
@@ -74,17 +74,18 @@ func New(config *rest.Config, fieldManager, cursorAnnotation string) (Migrator, 
 
 // Result is what a run did. It is zero if there was nothing to do.
 type Result struct {
-	// Progress is how it stood at the end.
+	// Progress is the progress at the end.
 	Progress Progress
-	// Trimmed says that status.storedVersions is now the version for storing alone.
+	// Trimmed says that status.storedVersions now holds only the storage version.
 	Trimmed bool
 }
 
-// Run rewrites the objects of the definition with the name in its version for storing, and then trims status.storedVersions. It does
-// nothing where this is so already (Needed), so it may be called at any time, and again after any error: it goes on where it was.
+// Run rewrites the objects of the named definition in its storage version, and then trims status.storedVersions. It does nothing if this is
+// already so (Needed). It may be called at any time, and again after any error: it then continues where it was.
 //
-// The error is a *RefusedError if the API server does not accept some of the objects; all others are rewritten then. It is a
-// *ChangedError if the definition changed meanwhile. Other errors are the API server's, out of reach for longer than Patience for example.
+// The error is a *RefusedError if the API server does not accept some of the objects; Run rewrites all others before it returns, unless
+// GivenUp. It is a *ChangedError if the definition changed meanwhile. Other errors are the API server's, for example if it is unreachable
+// for longer than Patience.
 func (m Migrator) Run(ctx context.Context, name string) (Result, error) {
 	if m.Objects == nil || m.Definitions == nil || m.FieldManager == "" || m.CursorAnnotation == "" {
 		return Result{}, errors.New("migrate objects: Objects, Definitions, FieldManager and CursorAnnotation must be set")
@@ -126,10 +127,10 @@ func (m Migrator) withDefaults() Migrator {
 	return m
 }
 
-// settleAttempts bounds how often a definition may change while it is waited for.
+// settleAttempts bounds how often a definition may change while the migrator waits for it.
 const settleAttempts = 6
 
-// settled returns the definition once it has not changed for a while. A migration that is resumed waited for that before.
+// settled returns the definition once it has not changed for Settle. A resumed migration does not wait: the earlier run did.
 func (m Migrator) settled(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	before, err := m.get(ctx, name)
 	if err != nil {
@@ -151,8 +152,8 @@ func (m Migrator) settled(ctx context.Context, name string) (*apiextensionsv1.Cu
 		}
 		before = now
 	}
-	return nil, fmt.Errorf("wait for definition %s to stay as it is for %v: it is changed time and again, now in generation %d: "+
-		"find out by its managedFields who else writes it", name, m.Settle, before.Generation)
+	return nil, fmt.Errorf("wait for definition %s to stay unchanged for %v: other clients change it repeatedly, now to generation %d: "+
+		"look in its managedFields for the client that writes it", name, m.Settle, before.Generation)
 }
 
 func (m Migrator) get(ctx context.Context, name string) (definition *apiextensionsv1.CustomResourceDefinition, err error) {
@@ -170,7 +171,7 @@ func (m Migrator) cursorOf(definition *apiextensionsv1.CustomResourceDefinition)
 	return resume(definition.Annotations[m.CursorAnnotation], identityOf(definition))
 }
 
-// save remembers how far the migration has come, and finds out in passing whether the definition is still the same.
+// save stores the progress of the migration. It also checks whether the definition is still the same.
 func (m Migrator) save(ctx context.Context, name string, at cursor) error {
 	var now *apiextensionsv1.CustomResourceDefinition
 	err := m.persist(ctx, func(ctx context.Context) (err error) {
@@ -178,7 +179,7 @@ func (m Migrator) save(ctx context.Context, name string, at cursor) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("remember in annotation %s of definition %s how far its migration is: %w", m.CursorAnnotation, name, err)
+		return fmt.Errorf("save the progress of the migration in annotation %s of definition %s: %w", m.CursorAnnotation, name, err)
 	}
 	if difference := at.difference(identityOf(now)); difference != "" {
 		return &ChangedError{Definition: name, Difference: difference}
@@ -205,7 +206,7 @@ func (m Migrator) forget(ctx context.Context, definition *apiextensionsv1.Custom
 	return nil
 }
 
-// trim says in status.storedVersions that all objects are stored in the version for storing, if that was so all the time.
+// trim sets status.storedVersions to the storage version, if the definition was the same during the whole migration.
 func (m Migrator) trim(ctx context.Context, begun *apiextensionsv1.CustomResourceDefinition) error {
 	want := []string{storageVersion(begun)}
 	err := m.persist(ctx, func(ctx context.Context) error {
@@ -218,7 +219,7 @@ func (m Migrator) trim(ctx context.Context, begun *apiextensionsv1.CustomResourc
 		case difference != "":
 			return &ChangedError{Definition: begun.Name, Difference: difference}
 		case slices.Equal(now.Status.StoredVersions, want):
-			return nil // the answer to the write got lost, or somebody else migrated, too
+			return nil // the answer to the write got lost, or another program migrated, too
 		case !slices.Equal(now.Status.StoredVersions, begun.Status.StoredVersions):
 			difference = fmt.Sprintf("its status.storedVersions is %v, no longer %v", now.Status.StoredVersions, begun.Status.StoredVersions)
 			return &ChangedError{Definition: begun.Name, Difference: difference}
@@ -230,7 +231,7 @@ func (m Migrator) trim(ctx context.Context, begun *apiextensionsv1.CustomResourc
 		return err
 	}
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("set status.storedVersions of definition %s to %v: the right \"patch\" on %s/status, name %s, is missing: %w", begun.Name, want, resource, begun.Name, err)
+		return fmt.Errorf("set status.storedVersions of definition %s to %v: the account does not have the permission \"patch\" on %s/status, name %s: %w", begun.Name, want, resource, begun.Name, err)
 	}
 	return fmt.Errorf("set status.storedVersions of definition %s to %v: %w", begun.Name, want, err)
 }

@@ -18,7 +18,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// wantMigrated checks how it must stand at the end.
+// wantMigrated checks the state at the end of a migration.
 func (s *server) wantMigrated(result Result, err error) {
 	s.t.Helper()
 	if err != nil || !result.Trimmed {
@@ -76,7 +76,7 @@ func TestRunRewritesEveryObject(t *testing.T) {
 	})
 }
 
-// faults are what may happen to a request. What took effect before is told by took.
+// faults are the failures that a request may have. took says that the request took effect all the same.
 func faults() map[string]struct {
 	took   bool
 	answer func() reply
@@ -100,7 +100,7 @@ func faults() map[string]struct {
 	}
 }
 
-// withFault gives the request with the number this answer.
+// withFault answers the request with this number so.
 func (s *server) withFault(at int, took bool, answer func() reply) {
 	fault := func(number int, _ *http.Request) reply {
 		if number == at {
@@ -113,7 +113,7 @@ func (s *server) withFault(at int, took bool, answer func() reply) {
 	}
 }
 
-// small is a server whose migration makes every kind of request: renaming managedFields, a cursor after each page.
+// small is a server whose migration sends every kind of request, also one that renames managedFields, and a cursor after each page.
 func small(t *testing.T) (*server, Migrator) {
 	t.Helper()
 	s := newServer(t, 11)
@@ -174,7 +174,7 @@ func TestKilledAtEachRequest(t *testing.T) {
 							t.Errorf("killed at request %d: %d of %d are done", at, p.Done, p.Total)
 						}
 					}
-					result.Trimmed = true // by one of the two
+					result.Trimmed = true // by one of the two runs
 					s.wantMigrated(result, err)
 				})
 			}
@@ -200,7 +200,7 @@ func TestCancellationIsHonouredAtOnce(t *testing.T) {
 		"while objects are rewritten":  {after: 12 * time.Second},
 		"while a request hangs":        {after: 7 * time.Second, before: hang},
 		"while the API server is down": {after: 70 * time.Second, before: down},
-		"while the API server asked to be patient": {after: 15 * time.Second, before: func(number int, _ *http.Request) reply {
+		"while the API server has asked for a pause": {after: 15 * time.Second, before: func(number int, _ *http.Request) reply {
 			if number < 5 {
 				return reply{}
 			}
@@ -241,7 +241,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		begun := time.Now()
 		s.wantMigrated(s.migrator().Run(t.Context(), name))
 		if took := time.Since(begun) - DefaultSettle; took < 25*time.Second || took > 26*time.Second {
-			t.Errorf("it went on after %v, asked to wait 25 s", took)
+			t.Errorf("it continued after %v, want 25 s, the time in Retry-After", took)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func TestPatienceEnds(t *testing.T) {
 			return reply{}
 		}
 		result, err := m.Run(t.Context(), name)
-		if err == nil || !strings.Contains(err.Error(), "rewrite books.books.example.com shelf-0/book-0004: tried for 2m0s in vain: storage is full") {
+		if err == nil || !strings.Contains(err.Error(), "rewrite books.books.example.com shelf-0/book-0004: no success within 2m0s: storage is full") {
 			t.Errorf("error %v", err)
 		}
 		if result.Trimmed || len(s.definition.Status.StoredVersions) != 2 {

@@ -9,17 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// The pauses between the attempts at one request grow from firstPause to lastPause; what the API server asks for counts up to longestPause.
+// The pauses between the attempts of one request grow from firstPause to lastPause. If the API server asks for a longer pause, persist
+// waits for that time, up to longestPause.
 const (
 	firstPause   = 100 * time.Millisecond
 	lastPause    = 5 * time.Second
 	longestPause = 30 * time.Second
-	// attemptTimeout ends an attempt that nobody answers. The API server itself gives up after a minute (its --request-timeout).
+	// attemptTimeout ends an attempt without an answer. The API server itself gives up after a minute (its --request-timeout).
 	attemptTimeout = 60 * time.Second
 )
 
-// persist makes a request until it succeeds or fails for good. While its failure passes by itself (isPassing) it is made again, with
-// growing pauses, as long as Patience; so it must be one that may take effect twice.
+// persist sends a request until it succeeds or fails permanently. It retries failures that may pass (isPassing), with growing pauses, for
+// Patience. So the request must be one that may take effect twice.
 func (m Migrator) persist(ctx context.Context, request func(context.Context) error) error {
 	patience, end := context.WithTimeout(ctx, m.Patience)
 	defer end()
@@ -35,7 +36,7 @@ func (m Migrator) persist(ctx context.Context, request func(context.Context) err
 		case !isPassing(err):
 			return err
 		case last == nil || patience.Err() == nil:
-			last = err // an attempt that was cut off by the end of our patience says less than the one before
+			last = err // an attempt that the end of Patience cancelled says less than the one before
 		}
 		pause := pauses.Step()
 		if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
@@ -57,14 +58,14 @@ func attempt(ctx context.Context, request func(context.Context) error) error {
 	return request(ctx)
 }
 
-// patienceError says that what should have passed by itself did not.
+// patienceError says that a failure that may pass did not pass within Patience.
 type patienceError struct {
 	after time.Duration
 	cause error
 }
 
 func (e *patienceError) Error() string {
-	return fmt.Sprintf("tried for %v in vain: %v", e.after, e.cause)
+	return fmt.Sprintf("no success within %v: %v", e.after, e.cause)
 }
 
 func (e *patienceError) Unwrap() error {

@@ -7,26 +7,27 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Progress is how far the migration of one definition is.
+// Progress is the progress of the migration of one definition.
 type Progress struct {
 	// Definition is its name.
 	Definition string
-	// From are the versions objects may be stored in, To is the one for storing.
+	// From are the versions that objects may be stored in, To is the storage version.
 	From []string
 	To   string
-	// Done is how many objects are known to be stored in To, also by a run before; Skipped how many were deleted before their turn;
-	// Refused how many the API server did not accept. They add up to Total, which is how many objects there were at the beginning; 0: unknown.
+	// Done is how many objects are known to be stored in To, also because of an earlier run. Skipped is how many were deleted before they
+	// were rewritten, Refused how many the API server did not accept. They add up to Total, the number of objects at the beginning; 0:
+	// unknown.
 	Done, Skipped, Refused, Total int
-	// Rate is how many objects this run went through in a second, on the average.
+	// Rate is the average number of objects that this run handled in a second.
 	Rate float64
-	// Resumed says that a run before did a part.
+	// Resumed says that an earlier run did a part.
 	Resumed bool
 }
 
 // reportEvery is the least time between two reports.
 const reportEvery = 10 * time.Second
 
-// meter counts, and tells it now and then. It may be used by many at once.
+// meter counts objects, and reports the progress from time to time. Goroutines may use it concurrently.
 type meter struct {
 	log    logr.Logger
 	report func(Progress)
@@ -34,21 +35,21 @@ type meter struct {
 
 	lock     sync.Mutex
 	progress Progress
-	before   int // of Done: by a run before
+	before   int // the part of Done that an earlier run did
 	told     time.Time
 }
 
-// start takes how many objects there are from the first page, and reports.
+// start sets the total number of objects, known from the first page, and reports.
 func (m *meter) start(total int) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	if m.told.IsZero() {
 		m.progress.Total = total
-		m.say("rewriting stored objects begins")
+		m.say("starting to rewrite stored objects")
 	}
 }
 
-// earlier counts objects that a run before did.
+// earlier counts objects that an earlier run did.
 func (m *meter) earlier(done int) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -56,7 +57,7 @@ func (m *meter) earlier(done int) {
 	m.progress.Done += done
 }
 
-// add counts what became of objects, and reports if it is time to.
+// add counts the results of objects, and reports if a report is due.
 func (m *meter) add(more Progress) Progress {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -82,11 +83,11 @@ func (m *meter) end() Progress {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.rate()
-	m.say("rewriting stored objects ends")
+	m.say("stopped rewriting stored objects")
 	return m.progress
 }
 
-// accepted says whether this run had any object accepted.
+// accepted reports whether the API server accepted any object in this run.
 func (m *meter) accepted() bool {
 	m.lock.Lock()
 	defer m.lock.Unlock()

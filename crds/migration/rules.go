@@ -7,8 +7,8 @@ import (
 
 const resource = "customresourcedefinitions"
 
-// Rules returns the rights that migrating the objects of these definitions needs: their objects in all namespaces, and the definitions by
-// name. Rights on objects cannot be limited by name, because nobody knows the names
+// Rules returns the permissions that the migration of these definitions needs: on their objects in all namespaces, and on the definitions
+// by name. RBAC cannot limit permissions on objects by name, because the names are not known in advance
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/).
 func Rules(of []*apiextensionsv1.CustomResourceDefinition) []rbacv1.PolicyRule {
 	names, rules := make([]string, 0, len(of)), make([]rbacv1.PolicyRule, 0, len(of)+2)
@@ -19,7 +19,7 @@ func Rules(of []*apiextensionsv1.CustomResourceDefinition) []rbacv1.PolicyRule {
 		})
 	}
 	if len(names) == 0 {
-		return nil // a rule without names would be about all definitions
+		return nil // a rule without names would apply to all definitions
 	}
 	group := []string{apiextensionsv1.GroupName}
 	return append(rules,

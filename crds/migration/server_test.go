@@ -29,8 +29,8 @@ const (
 	annotation = group + "/migrated-up-to"
 )
 
-// server is an API server with one definition, as far as a migration sees it. It knows in which version each object is stored, and fails
-// the test when a version goes from status.storedVersions that objects are stored in.
+// server is an API server with one definition, as far as a migration uses it. It knows in which version each object is stored. It fails the
+// test when status.storedVersions loses a version that objects are stored in.
 type server struct {
 	t *testing.T
 
@@ -40,13 +40,13 @@ type server struct {
 	version    int // the last resourceVersion
 
 	requests []string
-	// before is asked about each request, counted from 0: an answer or an error is what the client gets instead of the server's own.
+	// before is called for each request, counted from 0. A reply that is not zero replaces the server's own.
 	before func(number int, request *http.Request) reply
-	// after is the same once the request took effect.
+	// after is the same, but is called when the request has taken effect.
 	after func(number int, request *http.Request) reply
 }
 
-// reply is what a client gets; the zero value: what the server itself has to say.
+// reply is what a client gets; the zero value stands for the server's own answer.
 type reply struct {
 	response *http.Response
 	err      error
@@ -57,7 +57,7 @@ type book struct {
 	stored string
 }
 
-// newServer has books in two namespaces, stored in v1; v2 is for storing by now, and v1 is not served any more.
+// newServer has books in two namespaces, stored in v1. v2 is now the storage version, and v1 is not served any more.
 func newServer(t *testing.T, books int) *server {
 	t.Helper()
 	s := &server{t: t, objects: map[string]*book{}, version: 100}
@@ -85,7 +85,7 @@ func (s *server) add(namespace, name, version string, entries ...metav1.ManagedF
 	s.objects[keyOf(&object)] = &book{PartialObjectMetadata: object, stored: version}
 }
 
-// migrator is one with this server, small pages and nothing else but the defaults.
+// migrator returns a migrator for this server with small pages, and otherwise the defaults.
 func (s *server) migrator() Migrator {
 	s.t.Helper()
 	m, err := New(&rest.Config{Host: "http://server", Transport: s}, "migrator", annotation)
@@ -136,7 +136,7 @@ func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 	return respond(http.StatusOK, answer), nil
 }
 
-// count is how many requests there were of a method, to a path that contains this.
+// count returns the number of requests with this method, to a path that contains this text.
 func (s *server) count(method, path string) int {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -154,7 +154,7 @@ func respond(status int, answer any) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body))}
 }
 
-// failure is the answer with an error of the API server.
+// failure returns the answer with an error of the API server.
 func failure(err error) *http.Response {
 	var known apierrors.APIStatus
 	if !errors.As(err, &known) {
@@ -245,7 +245,7 @@ func (s *server) trim(versions []string) {
 	s.definition.ResourceVersion = s.next()
 }
 
-// list continues behind the key in the token.
+// list continues after the key in the token.
 func (s *server) list(request *http.Request) (any, error) {
 	limit, _ := strconv.Atoi(request.URL.Query().Get("limit"))
 	behind := request.URL.Query().Get("continue")

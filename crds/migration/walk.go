@@ -18,23 +18,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The cursor is written at the end of a page, when so many objects or so much time passed since: it is an update of the definition, which
-// every API server and every watcher of definitions hears of.
+// The cursor is written at the end of a page, after this many objects or this much time. It is not written more often, because each write
+// updates the definition and sends an event to every API server and every other watcher of definitions.
 const (
 	objectsPerCursor = 1000
 	timePerCursor    = 10 * time.Second
 )
 
-// hopeless is how many objects may be refused before any is accepted: then it is not the objects, but a right that is missing or a policy.
+// hopeless is the number of refusals, without an accepted object, that ends a run. Then the cause is not the objects, but a missing
+// permission or a policy.
 const hopeless = 100
 
-// maxExpiries is how often the list may expire, with no object rewritten in between, before it is an error.
+// maxExpiries is how often the list may expire, without a rewritten object in between, before this is an error.
 const maxExpiries = 5
 
-// errHopeless ends a walk on which nothing but refusals came.
+// errHopeless ends a walk on which every object was refused.
 var errHopeless = errors.New("every object is refused")
 
-// walk goes through all objects of one definition, once.
+// walk rewrites all objects of one definition, once.
 type walk struct {
 	Migrator
 
@@ -45,10 +46,10 @@ type walk struct {
 	limiter     *rate.Limiter
 	meter       *meter
 
-	// behind is the key of the last object of the last page that was gone through; resumed is where a run before had come to, and counted the
-	// last key of those it did that was counted.
+	// behind is the key of the last object of the last finished page. resumed is the key up to which an earlier run had come, and counted
+	// the last key of that run's objects that the meter has counted.
 	behind, resumed, counted string
-	// savedAt and savedDone are when the cursor was written last, and how many objects were behind it.
+	// savedAt is when the cursor was last written, and savedDone how many objects were done then.
 	savedAt   time.Time
 	savedDone int
 
@@ -73,8 +74,8 @@ func (m Migrator) walkOf(definition *apiextensionsv1.CustomResourceDefinition, f
 	}
 }
 
-// run rewrites every object. The API server lists them in the order of their keys, and new ones are stored in the right version, so a page
-// that was gone through never has to be looked at again.
+// run rewrites every object. The API server lists them in the order of their keys, and stores new ones in the right version. So run never
+// has to read a finished page again.
 func (w *walk) run(ctx context.Context) error {
 	token, expiries := "", 0
 	for {
@@ -110,9 +111,10 @@ func (w *walk) list(ctx context.Context, token string) (page *metav1.PartialObje
 	return page, err
 }
 
-// continuation returns the token that goes on behind the page before in what is there now, which the API server hands out with the error
-// that the list expired (after five to ten minutes,
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks). Without one the list begins again.
+// continuation returns the token to continue after the former page, with the current objects. The API server sends it with the error that
+// the list has expired (after five to ten minutes,
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks). Without a token the list starts
+// again.
 func continuation(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -121,7 +123,7 @@ func continuation(err error) string {
 	return status.Status().Continue
 }
 
-// goThrough rewrites the objects of a page, except those that were before.
+// goThrough rewrites the objects of a page, except those that are already done.
 func (w *walk) goThrough(ctx context.Context, page *metav1.PartialObjectMetadataList) error {
 	total := len(page.Items)
 	if page.RemainingItemCount != nil {
@@ -149,13 +151,13 @@ func (w *walk) goThrough(ctx context.Context, page *metav1.PartialObjectMetadata
 	case err != nil:
 		return err
 	case interrupted != nil:
-		return fmt.Errorf("rewrite %s behind %q: %w", w.resource.GroupResource(), w.behind, interrupted)
+		return fmt.Errorf("rewrite %s after %q: %w", w.resource.GroupResource(), w.behind, interrupted)
 	}
 	w.behind = last
 	return nil
 }
 
-// todo returns the objects that are left, and counts those that a run before did.
+// todo returns the objects that are not done, and counts those that an earlier run did.
 func (w *walk) todo(items []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	for i := range items {
 		if key := keyOf(&items[i]); key <= w.resumed && key > w.counted {
@@ -166,7 +168,7 @@ func (w *walk) todo(items []metav1.PartialObjectMetadata) []metav1.PartialObject
 	return slices.DeleteFunc(items, func(object metav1.PartialObjectMetadata) bool { return keyOf(&object) <= w.behind })
 }
 
-// rewrite has one object stored in the version for storing. Only errors that concern all objects are returned.
+// rewrite makes the API server store one object in the storage version. It returns only errors that concern all objects.
 func (w *walk) rewrite(ctx context.Context, listed *metav1.PartialObjectMetadata) error {
 	object := listed
 	objects := w.Objects.Resource(w.resource).Namespace(listed.Namespace)
@@ -200,7 +202,7 @@ func (w *walk) rewrite(ctx context.Context, listed *metav1.PartialObjectMetadata
 	return nil
 }
 
-// refuse remembers an object that is refused.
+// refuse records an object that the API server refused.
 func (w *walk) refuse(refusal Refusal) error {
 	now := w.meter.add(Progress{Refused: 1})
 	w.lock.Lock()
@@ -214,7 +216,7 @@ func (w *walk) refuse(refusal Refusal) error {
 	return nil
 }
 
-// refused is the error about the objects that were refused; nil if there are none.
+// refused returns the error about the refused objects; nil if there are none.
 func (w *walk) refused(givenUp bool) error {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -226,7 +228,7 @@ func (w *walk) refused(givenUp bool) error {
 	return &RefusedError{Definition: w.definition.Name, To: now.To, From: now.From, Count: now.Refused, Refusals: w.refusals, GivenUp: givenUp}
 }
 
-// remember writes the cursor if it is time to. It never passes an object that was refused, so that the next run tries it again.
+// remember writes the cursor if it is due. The cursor never passes a refused object, so that the next run tries that object again.
 func (w *walk) remember(ctx context.Context) error {
 	now := w.meter.now()
 	due := now.Done+now.Skipped-w.savedDone >= objectsPerCursor || time.Since(w.savedAt) >= timePerCursor

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// patchOf says whether the request is a patch of an object with this in its name.
+// patchOf reports whether the request is a patch of an object with this text in its path.
 func patchOf(request *http.Request, name string) bool {
 	return request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/namespaces/") && strings.Contains(request.URL.Path, name)
 }
@@ -40,8 +40,8 @@ func TestRefusedObjectsAreNamed(t *testing.T) {
 		if !errors.As(err, &refused) || refused.Count != 10 || refused.GivenUp {
 			t.Fatalf("error %v", err)
 		}
-		want := "migrate objects of definition books.books.example.com to v2: 10 objects are refused as they are: correct or delete them, " +
-			"or grant what is missing; until then v1 cannot be dropped: shelf-0/book-0020: "
+		want := "migrate objects of definition books.books.example.com to v2: the API server refuses 10 objects as they are: correct or delete them, " +
+			"or grant the missing permission; until then version v1 cannot be dropped: shelf-0/book-0020: "
 		if !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "shelf-1/book-0029: ") {
 			t.Errorf("error %v", err)
 		}
@@ -120,12 +120,12 @@ func TestChangedDefinitionIsNotTrimmed(t *testing.T) {
 		change func(*server)
 		want   string
 	}{
-		"another schema":              {func(s *server) { s.definition.Generation++ }, "its generation is 3, no longer 2"},
-		"made anew":                   {func(s *server) { s.definition.UID = "definition-2" }, "it was deleted and made anew"},
-		"stored in v1 again":          {func(s *server) { s.storeIn("v1") }, "it stores in v1, no longer in v2, its generation is 3, no longer 2"},
-		"another version is stored":   {func(s *server) { s.definition.Status.StoredVersions = []string{"v1", "v2", "v0"} }, "its status.storedVersions is [v1 v2 v0], no longer [v1 v2]"},
-		"forth and back":              {func(s *server) { s.storeIn("v1"); s.storeIn("v2") }, "its generation is 4, no longer 2"},
-		"somebody else migrated, too": {func(s *server) { s.definition.Status.StoredVersions = []string{"v2"} }, ""},
+		"another schema":                {func(s *server) { s.definition.Generation++ }, "its generation is 3, no longer 2"},
+		"created again":                 {func(s *server) { s.definition.UID = "definition-2" }, "it was deleted and created again"},
+		"stored in v1 again":            {func(s *server) { s.storeIn("v1") }, "its storage version is v1, no longer v2, its generation is 3, no longer 2"},
+		"another version is stored":     {func(s *server) { s.definition.Status.StoredVersions = []string{"v1", "v2", "v0"} }, "its status.storedVersions is [v1 v2 v0], no longer [v1 v2]"},
+		"forth and back":                {func(s *server) { s.storeIn("v1"); s.storeIn("v2") }, "its generation is 4, no longer 2"},
+		"another program migrated, too": {func(s *server) { s.definition.Status.StoredVersions = []string{"v2"} }, ""},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -187,8 +187,8 @@ func TestExpiredListGoesOn(t *testing.T) {
 		token string // that comes with the error
 		lists int
 	}{
-		"from the token of the API server":            {token: "shelf-0/book-0008", lists: 6},
-		"from the beginning, if it has none to offer": {lists: 7},
+		"from the token of the API server":     {token: "shelf-0/book-0008", lists: 6},
+		"from the beginning, if it sends none": {lists: 7},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -229,7 +229,7 @@ func TestExpiredListGoesOn(t *testing.T) {
 	})
 }
 
-// TestEditAtTheSameTimeIsKept has somebody write between the list and the patch that renames managedFields.
+// TestEditAtTheSameTimeIsKept: another client writes between the list and the patch that renames managedFields.
 func TestEditAtTheSameTimeIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,14 +259,14 @@ func TestSettle(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {
 		settle  time.Duration
-		changes int // of the definition, one at each look at it
+		changes int // of the definition, one at each read of it
 		want    time.Duration
 		failure string
 	}{
-		"ten seconds unless told otherwise":  {want: 10 * time.Second},
-		"a change starts the wait anew":      {settle: 4 * time.Second, changes: 2, want: 12 * time.Second},
-		"a definition that never rests":      {changes: 100, want: 60 * time.Second, failure: "it is changed time and again"},
-		"one API server needs no such thing": {settle: -1},
+		"ten seconds by default":           {want: 10 * time.Second},
+		"a change starts the wait again":   {settle: 4 * time.Second, changes: 2, want: 12 * time.Second},
+		"a definition that always changes": {changes: 100, want: 60 * time.Second, failure: "other clients change it repeatedly"},
+		"one API server needs no wait":     {settle: -1},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -299,7 +299,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce has two leaders migrate at once, as after a network partition.
+// TestTwoAtOnce: two leaders migrate at once, as after a network partition.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestNothingServed(t *testing.T) {
 	})
 }
 
-// entry is one of managedFields, without a time.
+// entry is an entry of managedFields, without a time.
 func entry(manager string, operation metav1.ManagedFieldsOperationType, version, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: operation, APIVersion: group + "/" + version, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
