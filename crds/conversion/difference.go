@@ -17,7 +17,7 @@ func (p path) with(step any) path {
 	return append(slices.Clip(p), step)
 }
 
-// fields spells the path without the elements it goes through: "status.conditions" for every condition.
+// fields returns the names of the path without list elements: "status.conditions" for every condition.
 func (p path) fields() string {
 	names := []string{}
 	for _, step := range p {
@@ -30,15 +30,15 @@ func (p path) fields() string {
 
 // change is one step from a base to a wanted value.
 type change struct {
-	// At is where.
+	// At is the path of the value.
 	At path `json:"at"`
 	// Set is the wanted value.
 	Set any `json:"set,omitempty"`
-	// Remove says that there is none.
+	// Remove says that the wanted value is missing.
 	Remove bool `json:"remove,omitempty"`
 	// Was is the fingerprint of the base's value; empty if it had none.
 	Was string `json:"was,omitempty"`
-	// Needs are what else must be as it was for the change to be of use.
+	// Needs are other values that must be unchanged for the change to be made.
 	Needs []guard `json:"needs,omitempty"`
 
 	base any
@@ -50,10 +50,10 @@ type guard struct {
 	Is string `json:"is,omitempty"`
 }
 
-// listKeys names, by path.fields, the lists whose elements are told apart by keys (x-kubernetes-list-map-keys of a list of type map).
+// listKeys holds, by path.fields, the lists whose elements are identified by keys (x-kubernetes-list-map-keys of a list of type map).
 type listKeys map[string][]string
 
-// differences returns what leads from base to wanted, in a fixed order. Lists are compared as a whole unless they have keys and the same
+// differences returns the changes from base to wanted, in a fixed order. It compares lists as a whole unless they have keys and the same
 // elements in the same order.
 func (l listKeys) differences(base, wanted any, at path) []change {
 	if equal(base, wanted) {
@@ -86,7 +86,7 @@ func (l listKeys) mapDifferences(base, wanted map[string]any, at path) []change 
 		case had && has:
 			found = append(found, l.differences(before, after, below)...)
 		case has && len(at) == 0 && isFilled(after):
-			// A section is no value: what is in it is kept field by field, so that an edit of one leaves the others.
+			// A section is not a value: its content is kept field by field, so that an edit of one field does not drop the others.
 			found = append(found, change{At: below, Set: map[string]any{}})
 			found = append(found, l.differences(map[string]any{}, after, below)...)
 		case has:
@@ -103,13 +103,13 @@ func isFilled(value any) bool {
 	return isMap && len(inner) > 0
 }
 
-// isSection says whether the change only makes a section.
+// isSection reports whether the change only makes a section.
 func (c change) isSection() bool {
 	inner, isMap := c.Set.(map[string]any)
 	return len(c.At) == 1 && isMap && len(inner) == 0
 }
 
-// pair returns the elements of two lists that have the same keys in the same order.
+// pair returns the elements of two lists if these have the same keys in the same order.
 func (l listKeys) pair(base, wanted any, at path) (left, right []map[string]any, keyed bool) {
 	left, leftIs := elements(base)
 	right, rightIs := elements(wanted)
@@ -128,7 +128,7 @@ func (l listKeys) pair(base, wanted any, at path) (left, right []map[string]any,
 	return left, right, true
 }
 
-// keysOf returns the values that tell an element of the list from the others; nil if it lacks one. (A map[string]any in a path.)
+// keysOf returns the key values of an element of the list (a map[string]any in a path); nil if one is missing.
 func (l listKeys) keysOf(element map[string]any, at path) map[string]any {
 	keys := map[string]any{}
 	for _, name := range l[at.fields()] {
@@ -157,7 +157,7 @@ func elements(list any) ([]map[string]any, bool) {
 	return found, true
 }
 
-// leaves returns the paths below at that hold no map, or an empty one.
+// leaves returns the paths below at whose value is not a map, or an empty map.
 func leaves(value any, at path) []path {
 	inner, isMap := value.(map[string]any)
 	if !isMap || len(inner) == 0 {
@@ -170,7 +170,7 @@ func leaves(value any, at path) []path {
 	return found
 }
 
-// lookup returns the value at the path; not found is no value.
+// lookup returns the value at the path, and whether there is one.
 func lookup(root any, at path) (any, bool) {
 	value := root
 	for _, step := range at {
@@ -213,8 +213,8 @@ func carries(item any, keys map[string]any) bool {
 	return true
 }
 
-// apply carries out a change on the object, and says whether it could. It cannot where what surrounds the value is gone or where the
-// value is no longer what it was. A map that was added is merged with what is there meanwhile, which wins.
+// apply makes the change in the object, and reports whether it did. It does not if the surrounding fields are missing, or if the value is
+// no longer what it was. It merges an added map with a map that is there meanwhile; the present values win.
 func (c change) apply(object map[string]any) bool {
 	if len(c.At) == 0 {
 		return false
@@ -240,8 +240,8 @@ func (c change) apply(object map[string]any) bool {
 	return true
 }
 
-// open makes the section (spec, status) that the change is made in, if the converter left it out for being empty though the object that
-// was converted has one. What is missing further inside was taken away by somebody.
+// open adds the section (spec, status) of the change, if the converter left it out because it is empty, although the converted object has
+// one. If a field further inside is missing, a client removed it.
 func (c change) open(object, converted map[string]any) {
 	section, isField := c.At[0].(string)
 	if _, has := object[section]; has || !isField || len(c.At) != 2 || c.Remove {
@@ -252,7 +252,7 @@ func (c change) open(object, converted map[string]any) {
 	}
 }
 
-// fill adds what present lacks, if both are maps.
+// fill adds the values of more that are missing in present, and reports whether both are maps.
 func fill(present, more any) bool {
 	into, isMap := present.(map[string]any)
 	from, areMaps := more.(map[string]any)
@@ -269,7 +269,7 @@ func fill(present, more any) bool {
 	return true
 }
 
-// revert takes a change back, on an object that shows it.
+// revert undoes the change in an object that has it.
 func (c change) revert(object map[string]any) {
 	parent, _ := lookup(object, c.At[:len(c.At)-1])
 	fields, isMap := parent.(map[string]any)
@@ -283,7 +283,7 @@ func (c change) revert(object map[string]any) {
 	}
 }
 
-// plant puts the changed value into an object that has nothing around it.
+// plant puts the changed value into an object without the surrounding fields.
 func (c change) plant(object map[string]any) {
 	fields := c.surround(object)
 	if name, isField := c.At[len(c.At)-1].(string); isField && fields != nil && !c.Remove {
@@ -291,7 +291,7 @@ func (c change) plant(object map[string]any) {
 	}
 }
 
-// surround makes what is around the changed value, and returns where the value belongs; nil if there is no such place.
+// surround adds the fields around the changed value, and returns the map that the value belongs in; nil if there is none.
 func (c change) surround(object map[string]any) map[string]any {
 	fields := object
 	for index, step := range c.At[:len(c.At)-1] {
@@ -323,11 +323,11 @@ func (c change) surround(object map[string]any) map[string]any {
 	return fields
 }
 
-// fingerprint tells values apart. 64 bits are plenty for telling whether one field of one object changed.
+// fingerprint distinguishes values. 64 bits are enough to find out whether one field of one object changed.
 func fingerprint(value any) string {
 	document, err := json.Marshal(value)
 	if err != nil {
-		return "?" // no value of an API object; it equals no fingerprint
+		return "?" // not a value of an API object; it equals no fingerprint
 	}
 	sum := sha256.Sum256(document)
 	return hex.EncodeToString(sum[:8])

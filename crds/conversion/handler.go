@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	// maxBody bounds what is read of a request. An API server stores no object larger than its --max-request-bytes (3 MiB) and sends the
-	// objects it reads from etcd one by one; the API allows lists. Decoded, JSON takes about ten times its size.
+	// maxBody bounds the size of a request. An API server stores no object larger than its --max-request-bytes (3 MiB), and sends the
+	// objects that it reads from etcd one by one; but the API allows lists. Decoded JSON takes about ten times its size.
 	maxBody = 16 << 20
-	// maxAtOnce bounds the requests in work together, and with maxBody the memory that anybody in the cluster's network can make us use.
+	// maxAtOnce bounds the requests that are handled at the same time. Together with maxBody it bounds the memory that any client in the
+	// cluster's network can make this process use.
 	maxAtOnce = 8
 )
 
-// Outcome tells metrics why a conversion failed; empty if it did not.
+// Outcome is why a conversion failed, for metrics; empty if it did not.
 type Outcome string
 
 const (
@@ -40,11 +41,11 @@ const (
 	OutcomeRefused Outcome = "refused"
 	// OutcomePanic are objects that a converter panicked on.
 	OutcomePanic Outcome = "panic"
-	// OutcomeCanceled are objects nobody waits for any more.
+	// OutcomeCanceled are objects that the caller no longer waits for.
 	OutcomeCanceled Outcome = "canceled"
 )
 
-// Observation is one object converted, or one request that was none (its GroupKind is empty then). The values are of a bounded number:
+// Observation is about one converted object, or one malformed request (then GroupKind is empty). The number of values is bounded, because
 // kinds and versions that the registry does not know are left empty.
 type Observation struct {
 	GroupKind schema.GroupKind
@@ -53,16 +54,16 @@ type Observation struct {
 	Duration  time.Duration
 }
 
-// Handler answers ConversionReviews (apiextensions.k8s.io/v1). What is no ConversionReview gets a client error; a review always gets an
-// answer with its uid, which is a Failure as a whole if one object cannot be converted, because the API server takes all or nothing.
-// Fields of a review that it does not know are let pass: newer API servers may have more.
+// Handler answers ConversionReviews (apiextensions.k8s.io/v1). Other requests get a client error. A review always gets an answer with its
+// uid. If one object cannot be converted, the whole answer is a Failure, because the API server accepts all objects or none. Handler
+// ignores fields of a review that it does not know: newer API servers may have more.
 type Handler struct {
 	registry *Registry
 	observe  func(Observation)
 	slots    chan struct{}
 }
 
-// NewHandler returns a handler. Observe, if not nil, is called after every object, from several goroutines.
+// NewHandler returns a handler. It calls observe, if not nil, after every object, from several goroutines.
 func NewHandler(registry *Registry, observe func(Observation)) *Handler {
 	if observe == nil {
 		observe = func(Observation) {}
@@ -150,7 +151,7 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the converter panicked: %v", e.value) }
 
-// convert converts one object and tells of it.
+// convert converts one object and reports it to observe.
 func (h *Handler) convert(ctx context.Context, document []byte, to string) (converted []byte, err error) {
 	seen := Observation{}
 	began := time.Now()
@@ -164,7 +165,7 @@ func (h *Handler) convert(ctx context.Context, document []byte, to string) (conv
 	object := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(document, &object.Object); err != nil || object.Object == nil {
 		seen.Outcome = OutcomeMalformed
-		return nil, errors.New("decode the object: it is no JSON object")
+		return nil, errors.New("decode the object: it is not a JSON object")
 	}
 	if object.GetAPIVersion() == "" || object.GetKind() == "" {
 		seen.Outcome = OutcomeMalformed
@@ -178,7 +179,7 @@ func (h *Handler) convert(ctx context.Context, document []byte, to string) (conv
 	return json.Marshal(result.Object)
 }
 
-// protected keeps a panic of a converter to the object it was about.
+// protected converts an object, and returns a panic of a converter as an error.
 func (h *Handler) protected(object *unstructured.Unstructured, to string) (result *unstructured.Unstructured, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -203,7 +204,7 @@ func outcomeOf(err error, known Outcome) Outcome {
 	return OutcomeRefused
 }
 
-// labels returns what is known of a conversion, for metrics.
+// labels returns the known parts of a conversion, for metrics.
 func (r *Registry) labels(object *unstructured.Unstructured, to string) (of schema.GroupKind, fromVersion, toVersion string) {
 	from := object.GroupVersionKind()
 	known, found := r.kinds[from.GroupKind()]

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// widgets converts between v1 (spec.size) and v2 (spec.width), with sizes that make trouble.
+// widgets converts between v1 (spec.size) and v2 (spec.width). Some sizes make the converter fail.
 func widgets(t testing.TB) *Registry {
 	t.Helper()
 	rename := func(from, to string) Func {
@@ -81,9 +81,9 @@ func TestHandler(t *testing.T) {
 	tests := map[string]struct {
 		body string
 		code int
-		// says is in the message of a failure; empty means success.
+		// says are parts of the message of a failure; empty means success.
 		says []string
-		// objects are the sizes that come back, in their order.
+		// objects are the returned sizes, in their order.
 		objects  []string
 		outcomes []Outcome
 	}{
@@ -95,7 +95,7 @@ func TestHandler(t *testing.T) {
 		"an unknown version":    {review("example.com/v9", widget("a", "1")), 200, []string{"Widget n/a", "example.com/v9", "does not convert"}, nil, []Outcome{OutcomeUnknown}},
 		"another group":         {review("else.com/v2", widget("a", "1")), 200, []string{"Widget n/a", "else.com/v2"}, nil, []Outcome{OutcomeUnknown}},
 		"an unknown kind":       {review(v2, strings.Replace(widget("a", "1"), "Widget", "Gadget", 1)), 200, []string{"Gadget n/a"}, nil, []Outcome{OutcomeUnknown}},
-		"no object":             {review(v2, `"text"`), 200, []string{"objects[0]", "no JSON object"}, nil, []Outcome{OutcomeMalformed}},
+		"no object":             {review(v2, `"text"`), 200, []string{"objects[0]", "not a JSON object"}, nil, []Outcome{OutcomeMalformed}},
 		"an object of nothing":  {review(v2, `{}`), 200, []string{"objects[0]", "apiVersion or kind is missing"}, nil, []Outcome{OutcomeMalformed}},
 		"fields of the future":  {strings.Replace(review(v2, widget("a", "1")), `"uid":`, `"later":true,"uid":`, 1), 200, nil, []string{"1"}, []Outcome{""}},
 		"no JSON":               {"x", 400, []string{"decode"}, nil, []Outcome{OutcomeMalformed}},
@@ -118,7 +118,7 @@ func TestHandler(t *testing.T) {
 			}
 			for _, want := range test.says {
 				if !strings.Contains(given.Response.Result.Message, want) {
-					t.Errorf("the message %q lacks %q", given.Response.Result.Message, want)
+					t.Errorf("the message %q does not contain %q", given.Response.Result.Message, want)
 				}
 			}
 			if succeeded := given.Response.Result.Status == "Success"; succeeded != (test.says == nil) {

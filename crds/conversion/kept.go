@@ -9,29 +9,29 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// What a version cannot express is found without being told: an object x of version A becomes y = f(x) in version B; the changes that
-// lead from g(y), the way back, to x are what y does not say. They are kept in y's annotation, and made again on the way back. Each is
-// made only
+// The registry finds out what a version cannot express. An object x of version A becomes y = f(x) in version B, and g converts back. The
+// changes from g(y) to x are what y does not express. The registry keeps them in an annotation of y, and makes them again on the way back.
+// It makes a change only
 //
-//   - where g(y) still has the value it had (the user's own edit wins),
-//   - if what else in y depended on the value is unchanged (for fields that say the same in two ways, only one of which B knows),
-//   - if f of the result says nothing but what y says: what is kept never contradicts version B, whoever wrote the annotation.
+//   - if g(y) still has the value it had (the user's own edit wins),
+//   - if the other values in y that depended on the value are unchanged (for fields that express the same in two ways, one unknown to B),
+//   - if f of the result agrees with y: a kept change never contradicts version B, whoever wrote the annotation.
 
-// maxAnnotations is how much the annotations of an object may hold together, names included (apimachinery's TotalAnnotationSizeLimitB).
+// maxAnnotations is the limit for all annotations of an object together, including names (apimachinery's TotalAnnotationSizeLimitB).
 const maxAnnotations = 256 << 10
 
-// maxTied is how many changes are looked at one by one for what depends on them. Beyond, all are taken to depend on the same.
+// maxTied is the number of changes up to which the dependent values of each change are found. Above it, all changes share the same.
 const maxTied = 64
 
-// kept is what the annotation holds for one version.
+// kept is the content of the annotation for one version.
 type kept struct {
-	// In is the version of the object it was kept in.
+	// In is the version of the object that holds the annotation.
 	In      string   `json:"in"`
 	Changes []change `json:"changes"`
 }
 
-// convert does it all, on an object of its own. From one spoke to another it stops at the hub, so that what the hub can say and the
-// second spoke cannot is kept for the hub too.
+// convert converts an object, which it may change, and keeps what the version cannot express. From one spoke to another it stops at the
+// hub, so that it also keeps for the hub what the hub can express and the second spoke cannot.
 func (r *Registry) convert(k kind, object map[string]any, from, to string) (map[string]any, error) {
 	if from == k.hub || to == k.hub {
 		return r.leg(k, object, from, to)
@@ -56,7 +56,7 @@ func (r *Registry) leg(k kind, object map[string]any, from, to string) (map[stri
 	remaining := map[string]kept{}
 	for version, entry := range entries {
 		if !k.knows(version) {
-			remaining[version] = entry // a newer operator's, who may come back
+			remaining[version] = entry // it belongs to a newer operator, which may run again
 			continue
 		}
 		original, err := k.restore(object, from, version, entry)
@@ -74,7 +74,7 @@ func (r *Registry) leg(k kind, object map[string]any, from, to string) (map[stri
 	return result, r.putKept(result, remaining)
 }
 
-// restore converts, and puts back what was kept for the version.
+// restore converts the object, and makes the changes that were kept for the version.
 func (k kind) restore(object map[string]any, from, to string, entry kept) (map[string]any, error) {
 	plain, err := k.plain(object, from, to)
 	if err != nil || len(entry.Changes) == 0 || from == to {
@@ -108,7 +108,7 @@ func (k kind) restore(object map[string]any, from, to string, entry kept) (map[s
 	return restored, nil
 }
 
-// agree says whether what is said differs from what would be said without what was kept only where the object says the same.
+// agree reports whether said, converted with kept changes, differs from without, converted without them, only where it equals the object.
 func (k kind) agree(said, without, object map[string]any) bool {
 	for _, at := range k.touched(without, said) {
 		value, has := lookup(said, at)
@@ -125,7 +125,7 @@ func (k kind) agree(said, without, object map[string]any) bool {
 	return true
 }
 
-// useful says whether a change may be made: it is about what converters may change, and what it depends on is as it was.
+// useful reports whether a change may be made: it is about fields that converters may change, and the values in Needs are unchanged.
 func (c change) useful(object map[string]any, sameVersion bool) bool {
 	if len(c.Needs) > 0 && !sameVersion || !convertible(c.At) {
 		return false
@@ -145,7 +145,7 @@ func convertible(at path) bool {
 	return at[0] != fieldMetadata || len(at) == 3 && (at[1] == fieldLabels || at[1] == fieldAnnotations)
 }
 
-// unsaid returns what leads from the result, converted back, to the original.
+// unsaid returns the changes from the result, converted back, to the original.
 func (k kind) unsaid(original map[string]any, version string, result map[string]any, in string) ([]change, error) {
 	back, err := k.plain(result, in, version)
 	if err != nil {
@@ -168,7 +168,8 @@ func (k kind) unsaid(original map[string]any, version string, result map[string]
 	return changes, nil
 }
 
-// ties returns what in the result depends on the changed values: what differs without them, and what they make where there is nothing else.
+// ties returns the values in the result that depend on the changed values: those that differ without them, and those that the changed
+// values produce in an otherwise empty object.
 func (k kind) ties(original map[string]any, version string, result map[string]any, in string, changes []change) []guard {
 	without, alone, nothing := clone(original), bare(original), bare(original)
 	for _, change := range changes {
@@ -180,7 +181,7 @@ func (k kind) ties(original map[string]any, version string, result map[string]an
 	for _, pair := range [][2]map[string]any{{original, without}, {nothing, alone}} {
 		left, err := k.plain(pair[0], version, in)
 		if err != nil {
-			continue // half an object may be none; the other pair tells then
+			continue // a partial object may be invalid; then the other pair gives the answer
 		}
 		right, err := k.plain(pair[1], version, in)
 		if err != nil {
@@ -221,7 +222,7 @@ func (k kind) touched(left, right map[string]any) []path {
 	return paths
 }
 
-// content is what converters may change of an object. Labels and annotations are always maps.
+// content returns the part of an object that converters may change. Labels and annotations are always maps.
 func content(object map[string]any) map[string]any {
 	view := maps.Clone(object)
 	delete(view, fieldAPIVersion)
@@ -236,13 +237,13 @@ func content(object map[string]any) map[string]any {
 	return view
 }
 
-// bare is an object without content.
+// bare returns the object without content.
 func bare(object map[string]any) map[string]any {
 	return map[string]any{fieldAPIVersion: object[fieldAPIVersion], fieldKind: object[fieldKind], fieldMetadata: map[string]any{fieldLabels: map[string]any{}, fieldAnnotations: map[string]any{}}}
 }
 
-// takeKept takes our annotation off the object and returns what it says. One that somebody damaged says nothing: refusing it
-// would make every list of the kind fail.
+// takeKept removes our annotation from the object and returns its content. A damaged annotation counts as empty: a refusal would make every
+// list of the kind fail.
 func (r *Registry) takeKept(object map[string]any) map[string]kept {
 	entries := map[string]kept{}
 	metadata, _ := object[fieldMetadata].(map[string]any)
@@ -277,8 +278,8 @@ func (r *Registry) putKept(object map[string]any, entries map[string]kept) error
 		size += len(name) + len(text)
 	}
 	if size > maxAnnotations {
-		return fmt.Errorf("metadata.annotations[%q]: %d bytes are needed to keep what the version cannot express, and with them all annotations "+
-			"would hold %d of at most %d: use the object in the version it was written in, or make it smaller", r.annotation, len(document), size, maxAnnotations)
+		return fmt.Errorf("metadata.annotations[%q]: %d bytes are needed to keep what the version cannot express, and all annotations together "+
+			"would have %d bytes of at most %d: use the object in the version it was written in, or make it smaller", r.annotation, len(document), size, maxAnnotations)
 	}
 	if annotations == nil {
 		annotations = map[string]any{}

@@ -15,12 +15,12 @@ import (
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	servingLife   = 365 * 24 * time.Hour
-	// clockSkew is how far an API server's clock may be behind ours.
+	// clockSkew is how far an API server's clock may be behind the operator's.
 	clockSkew = time.Hour
 )
 
-// The keys of the Secret. tls.crt and tls.key are what is served, ca.crt is what API servers are to trust: the newest CA first,
-// whose key is ca.key, then those it replaced.
+// The keys of the Secret. tls.crt and tls.key are the served certificate and its key. ca.crt holds the CAs that API servers must trust: the
+// newest first, whose key is ca.key, then those that it replaced.
 const (
 	keyCertificate  = "tls.crt"
 	keyPrivate      = "tls.key"
@@ -28,7 +28,7 @@ const (
 	keyAuthorityKey = "ca.key"
 )
 
-// material is what the Secret holds, read.
+// material is the parsed content of the Secret.
 type material struct {
 	authorities  []*x509.Certificate
 	authorityKey []byte
@@ -37,7 +37,7 @@ type material struct {
 	servingPair  pki.Pair
 }
 
-// readMaterial reads the Secret's content. An error says what is damaged.
+// readMaterial parses the Secret's content. An error says what is damaged.
 func readMaterial(data map[string][]byte) (*material, error) {
 	authorities, err := pki.ReadCertificates(data[keyAuthorities])
 	if err != nil {
@@ -63,10 +63,10 @@ func (m *material) data() map[string][]byte {
 	}
 }
 
-// bundle is the caBundle.
+// bundle returns the caBundle.
 func (m *material) bundle() []byte { return pki.Bundle(m.authorities) }
 
-// trustedBy says whether who trusts the bundle trusts our newest CA.
+// trustedBy reports whether a client that trusts the bundle trusts our newest CA.
 func (m *material) trustedBy(bundle []byte) bool {
 	trusted, err := pki.ReadCertificates(bundle)
 	if err != nil {
@@ -80,46 +80,46 @@ func (m *material) trustedBy(bundle []byte) bool {
 	return false
 }
 
-// serves says whether API servers that trust the bundle can be served under the names.
+// serves reports whether the certificate is valid for API servers that trust the bundle, under these names.
 func (m *material) serves(hosts []string, now time.Time) bool {
 	return now.Before(m.serving.Leaf.NotAfter) && now.Before(m.signer().NotAfter) && covers(m.serving.Leaf, hosts)
 }
 
-// signer is the CA that signed what is served.
+// signer returns the CA that signed the served certificate.
 func (m *material) signer() *x509.Certificate {
 	return cmp.Or(pki.Issuer(m.serving.Leaf, m.authorities), m.authorities[0])
 }
 
-// step is what to do next about the material.
+// step is a change of the material.
 type step string
 
 const (
 	stepKeep step = "keep"
-	// stepStart makes everything anew, trusting nothing that was.
-	stepStart step = "start anew"
-	// stepAuthority brings a new CA beside the old one, which goes on to be what is served with.
-	stepAuthority step = "bring a new CA"
-	// stepServe has the newest CA sign what is served.
-	stepServe step = "serve with a new certificate"
-	// stepForget takes the CAs away that sign nothing any more.
-	stepForget step = "forget the old CA"
+	// stepStart makes a CA and a certificate, and drops all former ones.
+	stepStart step = "create the CA"
+	// stepAuthority adds a new CA to the old one. The served certificate stays the old CA's.
+	stepAuthority step = "add a new CA"
+	// stepServe makes a certificate that the newest CA signs.
+	stepServe step = "renew the certificate"
+	// stepForget removes the CAs that no longer sign a served certificate.
+	stepForget step = "remove the old CA"
 )
 
-// situation is all that the next step depends on.
+// situation holds everything that the next step depends on.
 type situation struct {
 	material *material // nil: there is none, or it cannot be read
-	// remembered is what this process served last, if anything. With it, a lost Secret is a new CA's occasion and no outage.
+	// remembered is what this process served last, if anything. With it, the loss of the Secret leads to a new CA, but to no outage.
 	remembered *material
 	hosts      []string
-	// leads is whether this replica is the leader. Others only do what must not wait for one.
+	// leads says that this replica is the leader. Others only do what must not wait for the leader.
 	leads bool
-	// trusted is whether API servers are known to trust the newest CA.
+	// trusted says that API servers are known to trust the newest CA.
 	trusted bool
-	// overlap is how long a certificate must have been there for every replica to serve it.
+	// overlap is how old a certificate must be until every replica serves it.
 	overlap time.Duration
 }
 
-// nextStep decides. A CA comes before the certificates that need it, and goes after them.
+// nextStep decides. A CA is added before the certificates that need it, and removed after them.
 func (s situation) nextStep(now time.Time) step {
 	switch {
 	case s.material == nil && s.remembered != nil && s.remembered.serves(s.hosts, now):
@@ -136,7 +136,7 @@ func (s situation) nextStep(now time.Time) step {
 	return s.leaderStep(now)
 }
 
-// leaderStep is what only the leader does.
+// leaderStep decides about steps that only the leader takes.
 func (s situation) leaderStep(now time.Time) step {
 	switch {
 	case pki.Renewable(s.material.authorities[0], now):
@@ -163,7 +163,7 @@ func covers(leaf *x509.Certificate, hosts []string) bool {
 	return true
 }
 
-// take carries a step out, on a copy.
+// take carries out a step, on a copy of the material.
 func (s situation) take(next step, now time.Time) (*material, error) {
 	made := &material{}
 	if held := cmp.Or(s.material, s.remembered); held != nil {

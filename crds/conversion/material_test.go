@@ -11,8 +11,8 @@ import (
 
 const day = 24 * time.Hour
 
-// TestYears follows the certificates through a life: what the leader does, day after day, and that every step but the first is one that
-// nobody's connection breaks on.
+// TestYears follows the certificates for eleven years: what the leader does, day after day, and that no step but the first breaks
+// connections.
 func TestYears(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -34,10 +34,10 @@ func TestYears(t *testing.T) {
 			t.Fatalf("day %d, %s: what was made cannot be read: %v", today, next, err)
 		}
 		if !made.serves(hosts, at) {
-			t.Errorf("day %d, %s: what is served does not serve", today, next)
+			t.Errorf("day %d, %s: the served certificate is not valid", today, next)
 		}
 		if held != nil && !trusts(held, made) {
-			t.Errorf("day %d, %s: who trusts the former bundle does not trust what is served now", today, next)
+			t.Errorf("day %d, %s: a client that trusts the former bundle does not trust the served certificate", today, next)
 		}
 		if held != nil && len(taken) < 40 && next != stepServe {
 			taken = append(taken, string(next))
@@ -46,7 +46,7 @@ func TestYears(t *testing.T) {
 	}
 	want := []string{string(stepAuthority), string(stepForget)}
 	if diff := cmp.Diff(want, taken); diff != "" {
-		t.Errorf("besides renewing what is served, in eleven years (-want +got):\n%s", diff)
+		t.Errorf("in addition to renewals of the certificate, in eleven years (-want +got):\n%s", diff)
 	}
 }
 
@@ -86,21 +86,21 @@ func TestNextStep(t *testing.T) {
 		after     time.Duration
 		want      step
 	}{
-		"nothing is there": {situation{}, 0, stepStart},
-		"the Secret is lost, what was served is known": {situation{remembered: first}, day, stepAuthority},
-		"it is lost, and what was served has ended":    {situation{remembered: first}, 366 * day, stepStart},
+		"there is no Secret": {situation{}, 0, stepStart},
+		"the Secret is lost, the served certificate is known": {situation{remembered: first}, day, stepAuthority},
+		"it is lost, and the served certificate has expired":  {situation{remembered: first}, 366 * day, stepStart},
 		"all is well": {situation{material: first, leads: true, trusted: true}, day, stepKeep},
-		"a third of the certificate's life is left":      {situation{material: first, leads: true, trusted: true}, 245 * day, stepServe},
-		"the same, seen by a follower":                   {situation{material: first}, 245 * day, stepKeep},
-		"it has ended, which even a follower mends":      {situation{material: first}, 366 * day, stepServe},
-		"it is for another name":                         {situation{material: first, hosts: []string{"else.svc"}}, day, stepServe},
-		"a third of the CA's life is left":               {situation{material: first, leads: true, trusted: true}, 7 * 365 * day, stepServe},
-		"the CA has ended":                               {situation{material: first}, 3650 * day, stepStart},
-		"a new CA is not trusted yet":                    {situation{material: rotating, leads: true}, 2 * day, stepKeep},
-		"a new CA is trusted":                            {situation{material: rotating, leads: true, trusted: true}, 2 * day, stepServe},
-		"a new CA is trusted, seen by a follower":        {situation{material: rotating, trusted: true}, 2 * day, stepKeep},
-		"some replica may serve the old certificate yet": {situation{material: rotated, leads: true, trusted: true, overlap: time.Hour}, 2*day + time.Minute, stepKeep},
-		"every replica serves the new certificate":       {situation{material: rotated, leads: true, trusted: true, overlap: time.Hour}, 2*day + 2*time.Hour, stepForget},
+		"a third of the certificate's life is left":        {situation{material: first, leads: true, trusted: true}, 245 * day, stepServe},
+		"the same, seen by a follower":                     {situation{material: first}, 245 * day, stepKeep},
+		"it has expired, which even a follower fixes":      {situation{material: first}, 366 * day, stepServe},
+		"it is for another name":                           {situation{material: first, hosts: []string{"else.svc"}}, day, stepServe},
+		"a third of the CA's life is left":                 {situation{material: first, leads: true, trusted: true}, 7 * 365 * day, stepServe},
+		"the CA has expired":                               {situation{material: first}, 3650 * day, stepStart},
+		"a new CA is not trusted yet":                      {situation{material: rotating, leads: true}, 2 * day, stepKeep},
+		"a new CA is trusted":                              {situation{material: rotating, leads: true, trusted: true}, 2 * day, stepServe},
+		"a new CA is trusted, seen by a follower":          {situation{material: rotating, trusted: true}, 2 * day, stepKeep},
+		"some replica may still serve the old certificate": {situation{material: rotated, leads: true, trusted: true, overlap: time.Hour}, 2*day + time.Minute, stepKeep},
+		"every replica serves the new certificate":         {situation{material: rotated, leads: true, trusted: true, overlap: time.Hour}, 2*day + 2*time.Hour, stepForget},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,14 +115,14 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
-// TestServesClocksThatAreBehind: what an operator makes whose clock is ahead is good for an API server whose clock is right.
+// TestServesClocksThatAreBehind: a certificate of an operator whose clock is ahead is valid for an API server whose clock is right.
 func TestServesClocksThatAreBehind(t *testing.T) {
 	t.Parallel()
 	now, hosts := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), []string{"conversion.operators.svc"}
 	made, roots := start(t, hosts, now), x509.NewCertPool()
 	roots.AddCert(made.authorities[0])
 	if _, err := made.serving.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: hosts[0], CurrentTime: now.Add(-10 * time.Minute)}); err != nil {
-		t.Errorf("by a clock that is ten minutes behind, what was just made is refused: %v", err)
+		t.Errorf("by a clock that is ten minutes behind, the new certificate is not valid: %v", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestDamage(t *testing.T) {
 			data := good.data()
 			maps.Copy(data, change)
 			if _, err := readMaterial(data); err == nil {
-				t.Error("it is taken for good")
+				t.Error("it is accepted")
 			}
 		})
 	}

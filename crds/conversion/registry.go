@@ -21,15 +21,15 @@ const (
 	fieldAnnotations = "annotations"
 )
 
-// Func turns the content of an object of one version into that of another. It gets a copy that it may change and return.
+// Func converts the content of an object from one version to another. It gets a copy that it may change and return.
 //
-// It must be pure, and total: one object that it refuses makes every list of the kind fail. It need not care for apiVersion, for
-// metadata (labels and annotations are kept unless what it returns has a metadata of its own; the rest always is), nor for fields that
-// the other version cannot express: the Registry keeps those.
+// It must be pure, and total: one object that it refuses makes every list of the kind fail. It need not handle apiVersion, nor fields that
+// the other version cannot express: the Registry keeps those. Nor need it handle metadata. Labels and annotations are kept unless the
+// result has a metadata of its own; the rest of metadata is always kept.
 type Func func(object map[string]any) (map[string]any, error)
 
-// Typed makes a Func of a function on Go types with json tags. Fields that From does not have are kept as those are that To cannot
-// express. Mark optional fields of To omitempty or omitzero: what it encodes, users see.
+// Typed makes a Func from a function on Go types with json tags. The Registry keeps fields that From does not have, like those that To
+// cannot express. Mark optional fields of To omitempty or omitzero, because users see what it encodes.
 func Typed[From, To any](convert func(From) (To, error)) Func {
 	return func(object map[string]any) (map[string]any, error) {
 		document, err := json.Marshal(object)
@@ -55,7 +55,7 @@ func Typed[From, To any](convert func(From) (To, error)) Func {
 	}
 }
 
-// Spoke is a version besides the hub.
+// Spoke is a version other than the hub.
 type Spoke struct {
 	// Version is its name, as in the definition: "v1".
 	Version string
@@ -63,15 +63,15 @@ type Spoke struct {
 	ToHub, FromHub Func
 }
 
-// Kind is one kind's versions: each converts to and from the hub, and so to every other.
+// Kind holds the versions of one kind. Each converts to and from the hub, and so to every other.
 type Kind struct {
 	schema.GroupKind
-	// Hub names the version all others convert through: best the one that can express most. It need not be the stored one.
+	// Hub names the version that all others convert through, preferably the one that can express most. It need not be the stored one.
 	Hub    string
 	Spokes []Spoke
-	// ListKeys names lists whose elements are told apart by keys, as in x-kubernetes-list-map-keys, for every version: "spec.hosts"
-	// to "name", "status.nodes.disks" to "device". What one version cannot say about an element is then kept for the element; of
-	// other lists, it is kept until somebody changes the list.
+	// ListKeys names lists whose elements are identified by keys, as in x-kubernetes-list-map-keys, for every version: "spec.hosts" to
+	// "name", "status.nodes.disks" to "device". For these lists, what a version cannot express about an element is kept for the element.
+	// For other lists, it is kept until a client changes the list.
 	ListKeys map[string][]string
 }
 
@@ -88,21 +88,21 @@ type kind struct {
 	group  string
 }
 
-// NewRegistry returns a registry of the kinds. Domain is the prefix of the annotation that carries what a version cannot express,
+// NewRegistry returns a registry of the kinds. domain is the prefix of the annotation that carries what a version cannot express,
 // DOMAIN/kept-for-conversion. An error means a mistake in the program.
 func NewRegistry(domain string, kinds ...Kind) (*Registry, error) {
 	registry := &Registry{annotation: domain + "/kept-for-conversion", kinds: map[schema.GroupKind]kind{}}
 	for _, given := range kinds {
 		if _, twice := registry.kinds[given.GroupKind]; twice {
-			return nil, fmt.Errorf("register %s: it is there twice", given.GroupKind)
+			return nil, fmt.Errorf("register %s: the kind is given twice", given.GroupKind)
 		}
 		made := kind{hub: given.Hub, spokes: map[string]Spoke{}, keys: given.ListKeys, group: given.Group}
 		for _, spoke := range given.Spokes {
 			if made.knows(spoke.Version) {
-				return nil, fmt.Errorf("register %s: version %q is there twice", given.GroupKind, spoke.Version)
+				return nil, fmt.Errorf("register %s: version %q is given twice", given.GroupKind, spoke.Version)
 			}
 			if spoke.Version == "" || spoke.ToHub == nil || spoke.FromHub == nil {
-				return nil, fmt.Errorf("register %s: version %q lacks its name, ToHub or FromHub", given.GroupKind, spoke.Version)
+				return nil, fmt.Errorf("register %s: version %q has no name, no ToHub or no FromHub", given.GroupKind, spoke.Version)
 			}
 			made.spokes[spoke.Version] = spoke
 		}
@@ -130,16 +130,16 @@ func (r *Registry) Versions(of schema.GroupKind) []string {
 	return versions
 }
 
-// ErrUnknown is wrapped by errors about kinds and versions that are not in the registry.
+// ErrUnknown is wrapped in errors about kinds and versions that are not in the registry.
 var ErrUnknown = errors.New("this operator does not convert it")
 
-// Convert returns the object in another API version, given as "group/version". Nothing is lost: what the version cannot express goes
-// into an annotation, what the annotation holds for the version is put back, unless the object was changed in a way that
-// contradicts it. The object itself is left alone. Errors name the object.
+// Convert returns the object in another API version, given as "group/version". Nothing is lost: an annotation keeps what the version cannot
+// express. What the annotation holds for the version is restored, unless the object was changed in a way that contradicts it. Convert does
+// not change its argument. Errors name the object.
 func (r *Registry) Convert(object *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	to, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
-		return nil, fmt.Errorf("convert %s: read the API version asked for: %w", describe(object), err)
+		return nil, fmt.Errorf("convert %s: read the requested API version: %w", describe(object), err)
 	}
 	from := object.GroupVersionKind()
 	known, found := r.kinds[from.GroupKind()]
@@ -168,7 +168,7 @@ func describe(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s of %s", object.GetKind(), name, object.GetAPIVersion())
 }
 
-// plain converts without what was kept: through the hub, metadata restored.
+// plain converts without the kept changes: through the hub, with the object's metadata.
 func (k kind) plain(object map[string]any, from, to string) (map[string]any, error) {
 	if from == to {
 		return clone(object), nil
@@ -201,8 +201,9 @@ func (k kind) step(object map[string]any, convert Func, version string) (map[str
 	return result, nil
 }
 
-// keepMetadata returns the metadata as it was, but for labels and annotations if the converter says something about metadata: these alone
-// may be converted (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#response).
+// keepMetadata returns the former metadata. If the converter returned metadata, its labels and annotations replace the former ones: only
+// these may be converted
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#response).
 func keepMetadata(before, after any) map[string]any {
 	kept, _ := clone(before).(map[string]any)
 	if kept == nil {

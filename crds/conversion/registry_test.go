@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// only makes a converter that knows the given fields of spec and drops all others, as one on Go types does.
+// only makes a converter that knows the given fields of spec and drops all others, like a converter on Go types.
 func only(names map[string]string) Func {
 	return func(object map[string]any) (map[string]any, error) {
 		spec, _ := object["spec"].(map[string]any)
@@ -25,7 +25,7 @@ func only(names map[string]string) Func {
 	}
 }
 
-// three versions: the hub v2 knows a and b (v1 calls a "x"), v1 has an own field, v3 has another.
+// three is a registry of three versions: the hub v2 knows a and b (v1 calls a "x"), v1 has a field of its own, v3 has another.
 func three(t *testing.T) *Registry {
 	t.Helper()
 	registry, err := NewRegistry("example.com", Kind{
@@ -50,8 +50,8 @@ func read(t *testing.T, document string) *unstructured.Unstructured {
 	return object
 }
 
-// TestTravels has an object go from version to version, with edits on the way ("spec.FIELD=VALUE"; without a value it is removed), and
-// tells what it is in the end.
+// TestTravels converts an object from version to version, with edits in between ("FIELD=VALUE" sets a field of spec, "FIELD" removes it),
+// and checks the spec at the end.
 func TestTravels(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -59,16 +59,16 @@ func TestTravels(t *testing.T) {
 		way        []string
 		want       string
 	}{
-		"there and back":                           {"v1", `{"x":1,"own":"m"}`, []string{"v2", "v1"}, `{"x":1,"own":"m"}`},
-		"by way of every version":                  {"v1", `{"x":1,"own":"m"}`, []string{"v2", "v3", "v2", "v1", "v3", "v1"}, `{"x":1,"own":"m"}`},
-		"from one spoke to another and by the hub": {"v3", `{"a":1,"b":2,"own":"m"}`, []string{"v1", "v2", "v3"}, `{"a":1,"b":2,"own":"m"}`},
-		"what each alone can say, all together":    {"v1", `{"x":1,"own":"m"}`, []string{"v3", "own=n", "b=2", "v1", "v2", "v3", "v1", "v3"}, `{"a":1,"b":2,"own":"n"}`},
-		"the same, seen from the first":            {"v1", `{"x":1,"own":"m"}`, []string{"v3", "own=n", "b=2", "v1", "v2", "v3", "v1"}, `{"x":1,"own":"m"}`},
-		"an edit of a shared field":                {"v1", `{"x":1,"own":"m"}`, []string{"v2", "a=5", "v3", "v1"}, `{"x":5,"own":"m"}`},
-		"a field taken away in another version":    {"v1", `{"x":1,"own":"m"}`, []string{"v3", "a", "v2", "v1"}, `{"own":"m"}`},
-		"one's own field taken away":               {"v1", `{"x":1,"own":"m"}`, []string{"v2", "v1", "own", "v2", "v1"}, `{"x":1}`},
-		"a null":                                   {"v1", `{"x":null,"own":null}`, []string{"v2", "v1"}, `{"x":null,"own":null}`},
-		"whole numbers beyond floats, and floats":  {"v1", `{"own":[9007199254740993,1.5]}`, []string{"v2", "v3", "v1"}, `{"own":[9007199254740993,1.5]}`},
+		"there and back":                                 {"v1", `{"x":1,"own":"m"}`, []string{"v2", "v1"}, `{"x":1,"own":"m"}`},
+		"by way of every version":                        {"v1", `{"x":1,"own":"m"}`, []string{"v2", "v3", "v2", "v1", "v3", "v1"}, `{"x":1,"own":"m"}`},
+		"from one spoke to another and through the hub":  {"v3", `{"a":1,"b":2,"own":"m"}`, []string{"v1", "v2", "v3"}, `{"a":1,"b":2,"own":"m"}`},
+		"fields that only one version has, all together": {"v1", `{"x":1,"own":"m"}`, []string{"v3", "own=n", "b=2", "v1", "v2", "v3", "v1", "v3"}, `{"a":1,"b":2,"own":"n"}`},
+		"the same, seen from the first":                  {"v1", `{"x":1,"own":"m"}`, []string{"v3", "own=n", "b=2", "v1", "v2", "v3", "v1"}, `{"x":1,"own":"m"}`},
+		"an edit of a shared field":                      {"v1", `{"x":1,"own":"m"}`, []string{"v2", "a=5", "v3", "v1"}, `{"x":5,"own":"m"}`},
+		"a field removed in another version":             {"v1", `{"x":1,"own":"m"}`, []string{"v3", "a", "v2", "v1"}, `{"own":"m"}`},
+		"a version's own field removed":                  {"v1", `{"x":1,"own":"m"}`, []string{"v2", "v1", "own", "v2", "v1"}, `{"x":1}`},
+		"a null":                                         {"v1", `{"x":null,"own":null}`, []string{"v2", "v1"}, `{"x":null,"own":null}`},
+		"whole numbers beyond floats, and floats":        {"v1", `{"own":[9007199254740993,1.5]}`, []string{"v2", "v3", "v1"}, `{"own":[9007199254740993,1.5]}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func edit(t *testing.T, object *unstructured.Unstructured, how string) {
 	spec[field] = value
 }
 
-// TestDamagedAnnotation: nothing that is written into the annotation makes an object unreadable, or says what converters may not.
+// TestDamagedAnnotation: no value of the annotation makes an object unreadable, or changes fields that converters may not change.
 func TestDamagedAnnotation(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -136,7 +136,7 @@ func TestDamagedAnnotation(t *testing.T) {
 	}
 }
 
-// TestNewerVersion: what a newer operator kept stays.
+// TestNewerVersion: the changes that a newer operator kept stay.
 func TestNewerVersion(t *testing.T) {
 	t.Parallel()
 	const kept = `{"v9":{"in":"v1","changes":[{"at":["spec","future"],"set":1}]}}`

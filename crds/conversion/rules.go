@@ -6,9 +6,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Rules returns the rights that a Server needs in its own namespace. Secret and Service are limited to their name, create included: both
-// are created by server-side apply, which is authorised with the name it carries
-// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources). The Pod's name is not known beforehand.
+// Rules returns the permissions that a Server needs in its own namespace. Those on Secret and Service are limited to the name, including
+// create: the Server creates both by server-side apply, which the API server authorizes with the object's name
+// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources). The Pod's name is not known in advance.
 func Rules(name string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets", "services"}, ResourceNames: []string{name}, Verbs: []string{"get", "create", "patch"}},
@@ -16,7 +16,7 @@ func Rules(name string) []rbacv1.PolicyRule {
 	}
 }
 
-// ClusterRules returns the rights that a Server needs beyond its namespace: to read the named definitions.
+// ClusterRules returns the permissions that a Server needs outside its namespace: to read the named definitions.
 func ClusterRules(definitions []string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"}, ResourceNames: definitions, Verbs: []string{"get"}}}
 }

@@ -27,68 +27,70 @@ import (
 const (
 	// DefaultAddress is where the webhook listens.
 	DefaultAddress = ":9444"
-	// DefaultPoll is how often the Secret is read: what one replica renews, all serve this long after.
+	// DefaultPoll is the time between two reads of the Secret. All replicas serve a renewed certificate this long after the renewal.
 	DefaultPoll = 5 * time.Second
-	// DefaultSettle is how long a definition must have carried a new CA before anything is served that only that CA signed: API servers
-	// learn of definitions by watching, and one may be behind.
+	// DefaultSettle is how long a definition must have contained a new CA before replicas serve a certificate that only this CA signed. API
+	// servers watch definitions, and one of them may be late.
 	DefaultSettle = 30 * time.Second
-	// DefaultOverlap is how long an old CA stays trusted after the last certificate of it was replaced.
+	// DefaultOverlap is how long an old CA stays trusted after its last certificate was replaced.
 	DefaultOverlap = time.Hour
-	// DefaultReach is how long to wait for the Service to lead to this Pod before the definition names it.
+	// DefaultReach is how long to wait until the Service routes to this Pod, before the definition names the Service.
 	DefaultReach = 10 * time.Second
 
 	// callTimeout bounds one request to the API server.
 	callTimeout = 10 * time.Second
-	// leaving is how long a Pod that ends goes on to serve after it took its label off: the time for every node to hear of it.
+	// leaving is how long a Pod that ends continues to serve after it removed its label: the time until every node has updated its routes.
 	leaving = 3 * time.Second
 	// requestTimeout bounds one request to the webhook; API servers wait 30 seconds for a conversion.
 	requestTimeout = 30 * time.Second
-	// maxConnections is how many connections API servers may have: one for each request that they convert objects for at the same time.
+	// maxConnections is how many connections API servers may have: one for each concurrent request that needs a conversion.
 	maxConnections = 512
-	// answerTime is the time to send an answer after that.
+	// answerTime is the time to send an answer after requestTimeout.
 	answerTime = 5 * time.Second
 
 	servePath = "/convert"
 )
 
-// Definitions reads definitions, live. (crds.API does.)
+// Definitions reads definitions from the API server, not from a cache. (crds.API implements it.)
 type Definitions interface {
 	Get(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
 }
 
-// Config says how a Server works.
+// Config configures a Server.
 type Config struct {
-	// Rest leads to the cluster.
+	// Rest is the configuration of the cluster's API client.
 	Rest *rest.Config
 	// Registry has the converters.
 	Registry *Registry
-	// Owner is the value of app.kubernetes.io/managed-by on what is made here, and the prefix of field managers. Domain is that of labels.
+	// Owner is the value of app.kubernetes.io/managed-by on the objects that the Server makes, and the prefix of field managers. Domain is
+	// the prefix of labels.
 	Owner, Domain string
 	// Namespace and Name are those of the Secret and the Service.
 	Namespace, Name string
-	// Version is the order of what this program can convert: the highest schema version it brings. A Service of a higher one is left alone.
+	// Version is the order of what this program can convert: its highest schema version. The Server does not change a Service of a higher
+	// one.
 	Version int
-	// Pod names this process's own Pod, in Namespace, which is labelled for the Service to find. Empty outside the cluster, with URL.
+	// Pod is the name of this process's own Pod, in Namespace. The Server labels it for the Service. Empty outside the cluster, with URL.
 	Pod string
-	// URL, if not empty, is where API servers reach the webhook instead of by a Service: https, with the host and port of Address. Its
-	// path is "/convert". For operators outside the cluster.
+	// URL, if not empty, is where API servers reach the webhook without a Service: https, with the host and port of Address. Its path is
+	// "/convert". It is for operators outside the cluster.
 	URL string
-	// Address is where to listen; empty means DefaultAddress. Listener, if not nil, is listened on instead.
+	// Address is where to listen; empty means DefaultAddress. Listener, if not nil, is used instead.
 	Address  string
 	Listener net.Listener
-	// Definitions and Names tell which definitions carry our CA, so that no certificate is served before it is trusted.
+	// Definitions and Names show which definitions contain our CA, so that no certificate is served before API servers trust it.
 	Definitions Definitions
 	Names       []string
 	// Poll, Settle, Overlap and Reach are times; 0 means the defaults above.
 	Poll, Settle, Overlap, Reach time.Duration
-	// Observe is handed to NewHandler.
+	// Observe is passed to NewHandler.
 	Observe func(Observation)
 	Log     logr.Logger
 }
 
 func (c Config) fieldManager() string { return c.Owner + "-conversion" }
 
-// hosts are the names by which API servers call the webhook, the main one first.
+// hosts returns the names by which API servers call the webhook, the main one first.
 func (c Config) hosts() []string {
 	if c.URL == "" {
 		return []string{c.Name + "." + c.Namespace + ".svc"}
@@ -103,11 +105,11 @@ func (c Config) hosts() []string {
 func (c Config) check() error {
 	switch {
 	case c.Rest == nil || c.Registry == nil || c.Definitions == nil:
-		return errors.New("it needs Rest, Registry and Definitions")
+		return errors.New("the fields Rest, Registry and Definitions must be set")
 	case slices.Contains([]string{c.Owner, c.Domain, c.Namespace, c.Name}, ""):
-		return errors.New("it needs Owner, Domain, Namespace and Name")
+		return errors.New("the fields Owner, Domain, Namespace and Name must be set")
 	case c.URL == "" && c.Pod == "":
-		return errors.New("it needs the name of its own Pod, for a Service to lead to it, or a URL")
+		return errors.New("either Pod (the name of this process's own Pod) or URL must be set")
 	case c.URL == "":
 		return nil
 	}
@@ -118,18 +120,18 @@ func (c Config) check() error {
 	return nil
 }
 
-// Server serves conversions, with certificates that it makes, shares with its replicas by a Secret, and renews.
+// Server serves conversions. It makes and renews its certificates, and shares them with its replicas in a Secret.
 type Server struct {
 	config  Config
 	store   store
 	core    corev1client.CoreV1Interface
 	handler http.Handler
 	held    atomic.Pointer[material]
-	// retiring is true once the process ends: every answer then ends its connection, so that API servers connect to another replica.
+	// retiring is true when the process ends. Every answer then ends its connection, so that API servers connect to another replica.
 	retiring atomic.Bool
-	// refreshing keeps an older look at the Secret from replacing a newer one.
+	// refreshing prevents that an older content of the Secret replaces a newer one.
 	refreshing sync.Mutex
-	// ready is closed once conversions are served and API servers can reach them.
+	// ready is closed when this replica serves conversions and API servers can reach it.
 	ready chan struct{}
 }
 
@@ -169,8 +171,8 @@ func (s *Server) endConnections(next http.Handler) http.Handler {
 	})
 }
 
-// Run serves conversions until ctx ends, which is no error. Every replica runs it, leader or not. Trouble with the API server is logged
-// and overcome; only that it cannot listen ends it.
+// Run serves conversions until ctx ends, which is no error. Every replica runs it, leader or not. Run logs errors of the API server and
+// retries. It ends with an error only if it cannot listen or serve.
 func (s *Server) Run(ctx context.Context) error {
 	listener := s.config.Listener
 	if listener == nil {
@@ -180,7 +182,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		listener = opened
 	}
-	// API servers have no certificate to show, and use their connections again.
+	// API servers have no client certificate, and reuse their connections.
 	server := listen.Server{Handler: s.handler, TLS: s.tls(), KeepStrangers: true, Strangers: maxConnections, Request: requestTimeout + answerTime, Log: s.config.Log}
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
@@ -211,28 +213,28 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// sendElsewhere takes this Pod away from API servers before it stops to serve.
+// sendElsewhere removes this Pod from the Service before it stops serving.
 func (s *Server) sendElsewhere(ctx context.Context) {
 	if err := s.retire(ctx); err != nil {
-		s.config.Log.Info("could not take this Pod out of the conversion webhook's Service, it ends by itself", "error", err.Error())
+		s.config.Log.Info("failed to remove this Pod from the conversion webhook's Service; the end of the Pod removes it", "error", err.Error())
 	}
 }
 
-// tls serves whatever certificate is held at the moment of a connection.
+// tls serves the certificate that the Server has at the time of a connection.
 func (s *Server) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			held := s.held.Load()
 			if held == nil {
-				return nil, errors.New("the certificate is not there yet")
+				return nil, errors.New("there is no certificate yet")
 			}
 			return held.serving, nil
 		},
 	}
 }
 
-// follow keeps up with the Secret, and once there is a certificate makes this replica reachable.
+// follow polls the Secret, and makes this replica reachable when there is a certificate.
 func (s *Server) follow(ctx context.Context) {
 	reachable, fault := false, ""
 	s.every(ctx, func() {
@@ -247,7 +249,7 @@ func (s *Server) follow(ctx context.Context) {
 	})
 }
 
-// Lead renews certificates, and heals the Service, until ctx ends. Only the leader runs it; two at a time do no harm.
+// Lead renews certificates, and repairs the Service, until ctx ends. Only the leader runs it, but two at a time do no harm.
 func (s *Server) Lead(ctx context.Context) {
 	trust, fault := trust{}, ""
 	s.every(ctx, func() {
@@ -274,7 +276,7 @@ func (s *Server) every(ctx context.Context, do func()) {
 	}
 }
 
-// report logs trouble once, until it is another or over.
+// report logs an error once, until another error occurs or none.
 func (s *Server) report(ctx context.Context, err error, reported string) string {
 	if ctx.Err() != nil || err == nil {
 		return ""
@@ -298,13 +300,13 @@ func (s *Server) refresh(ctx context.Context, leads bool, trusted func(*material
 
 func untrusted(*material) bool { return false }
 
-// trust remembers since when which CA is in every definition.
+// trust records which CA is in every definition, and since when.
 type trust struct {
 	serial string
 	since  time.Time
 }
 
-// trusted says whether all definitions that call this webhook have carried the newest CA for a while.
+// trusted reports whether all definitions that call this webhook have contained the newest CA for Settle.
 func (s *Server) trusted(ctx context.Context, held *material, known *trust) bool {
 	for _, name := range s.config.Names {
 		definition, err := s.config.Definitions.Get(ctx, name)
@@ -324,13 +326,14 @@ func (s *Server) trusted(ctx context.Context, held *material, known *trust) bool
 	return now.Sub(known.since) >= s.config.Settle
 }
 
-// Conversion waits until this replica serves conversions and API servers can reach it, and returns what the definition's spec.conversion
-// has to be. It changes when the CA does: a definition that says otherwise is to be brought in line, by the leader at least every minute.
+// Conversion waits until this replica serves conversions and API servers can reach it. It returns the spec.conversion that the definition
+// must have. The value changes with the CA, so the leader must compare it with the definition, and update the definition, at least every
+// minute.
 func (s *Server) Conversion(ctx context.Context) (*apiextensionsv1.CustomResourceConversion, error) {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("wait until conversions are served, by Secret and Service %s/%s: %w", s.config.Namespace, s.config.Name, context.Cause(ctx))
+		return nil, fmt.Errorf("wait until the conversion webhook serves, with Secret and Service %s/%s: %w", s.config.Namespace, s.config.Name, context.Cause(ctx))
 	}
 	client := Client(s.config)
 	client.CABundle = s.held.Load().bundle()
@@ -340,7 +343,7 @@ func (s *Server) Conversion(ctx context.Context) (*apiextensionsv1.CustomResourc
 	}, nil
 }
 
-// Client returns where API servers reach the webhook of the configuration, without a CA.
+// Client returns the client configuration for API servers, without a CA.
 func Client(config Config) apiextensionsv1.WebhookClientConfig {
 	if config.URL != "" {
 		return apiextensionsv1.WebhookClientConfig{URL: &config.URL}
@@ -349,7 +352,7 @@ func Client(config Config) apiextensionsv1.WebhookClientConfig {
 	return apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: config.Namespace, Name: config.Name, Path: &path, Port: &port}}
 }
 
-// label is the label that Pods carry which convert, and its value for this program.
+// label returns the label of Pods that convert, and its value for this program.
 func (c Config) label() (name, value string) {
 	return c.Domain + "/converts", strconv.Itoa(c.Version)
 }

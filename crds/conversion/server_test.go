@@ -18,8 +18,8 @@ func (noDefinitions) Get(context.Context, string) (*apiextensionsv1.CustomResour
 	return nil, context.Canceled
 }
 
-// A replica that retires answers on the connections that API servers keep, and ends them: a request sent on one just as the process
-// closes it would fail.
+// TestConnectionsEndWhileAReplicaRetires: a replica that retires answers on the connections that API servers keep, and ends them. A request
+// on a connection that the process closes at the same moment would fail.
 func TestConnectionsEndWhileAReplicaRetires(t *testing.T) {
 	t.Parallel()
 	var webhook *httptest.Server
@@ -33,7 +33,7 @@ func TestConnectionsEndWhileAReplicaRetires(t *testing.T) {
 		return answer.Close
 	}
 	endedAtOnce := make(chan bool, 1)
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { // the label of the Pod is taken off
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { // the replica removes the label of the Pod
 		endedAtOnce <- ends()
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"kind":"Pod","apiVersion":"v1"}`))
@@ -61,6 +61,6 @@ func TestConnectionsEndWhileAReplicaRetires(t *testing.T) {
 		t.Error("a connection was kept when the Pod left the Service")
 	}
 	if served := time.Since(started); served < leaving {
-		t.Errorf("it served for %s, which is too short for every node to hear of it", served)
+		t.Errorf("it served for %s, which is too short for every node to update its routes", served)
 	}
 }

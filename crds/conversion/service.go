@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// servicePort is the Service's.
+	// servicePort is the Service's port.
 	servicePort = 443
-	// routePoll is how often a Service is tried that does not lead anywhere yet.
+	// routePoll is the pause between attempts to connect to a Service that does not route to a Pod yet.
 	routePoll = 100 * time.Millisecond
 )
 
-// announce makes this replica reachable: first its Pod gets the label, then the Service selects such Pods, then the nodes hear of it.
+// announce makes this replica reachable: it labels its Pod, makes the Service select such Pods, and waits until the nodes route to them.
 func (s *Server) announce(ctx context.Context) error {
 	if s.config.URL != "" {
 		return nil
@@ -38,9 +38,9 @@ func (s *Server) announce(ctx context.Context) error {
 	return s.awaitRoute(ctx)
 }
 
-// awaitRoute waits until the Service leads to a Pod that converts, as far as this node knows: it takes seconds until a new one does, and
-// every request that needs a conversion fails where a definition names a webhook that nobody reaches. It is bounded, and no failure,
-// because a network policy may keep this Pod from what API servers may do.
+// awaitRoute waits until the Service routes to a Pod that converts, as seen from this node. A new Service takes seconds to do so. If a
+// definition names a webhook that API servers cannot reach, every request that needs a conversion fails. The wait is bounded, and its end
+// is not a failure: a network policy may block connections of this Pod and allow those of API servers.
 func (s *Server) awaitRoute(ctx context.Context) error {
 	service, err := s.core.Services(s.config.Namespace).Get(ctx, s.config.Name, metav1.GetOptions{})
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Server) awaitRoute(ctx context.Context) error {
 		select {
 		case <-waiting.Done():
 			if ctx.Err() == nil {
-				s.config.Log.Info("the conversion webhook's Service does not lead here yet, as far as this Pod can see; going on",
+				s.config.Log.Info("this Pod cannot connect to the conversion webhook's Service yet; continuing",
 					"namespace", s.config.Namespace, "name", s.config.Name, "address", address, "error", err.Error())
 			}
 			return ctx.Err()
@@ -71,7 +71,8 @@ func (s *Server) awaitRoute(ctx context.Context) error {
 	}
 }
 
-// retire takes the label off, if there is one, and lets the news spread. API servers keep connections, so every answer ends its own.
+// retire removes the label, if there is one, and waits until the nodes have updated their routes. API servers keep connections, so every
+// answer ends its own.
 func (s *Server) retire(ctx context.Context) error {
 	select {
 	case <-s.ready:
@@ -94,18 +95,19 @@ func (s *Server) retire(ctx context.Context) error {
 func (s *Server) labelPod(ctx context.Context, labels map[string]string) error {
 	pod := applycore.Pod(s.config.Pod, s.config.Namespace).WithLabels(labels)
 	if _, err := s.core.Pods(s.config.Namespace).Apply(ctx, pod, s.applying()); err != nil {
-		return fmt.Errorf("label own Pod %s/%s as one that converts: %w", s.config.Namespace, s.config.Pod, err)
+		return fmt.Errorf("label the operator's own Pod %s/%s as one that converts: %w", s.config.Namespace, s.config.Pod, err)
 	}
 	return nil
 }
 
-// applying takes fields over: an earlier program in the same Pod had the same field manager, and anybody else's word is a mistake.
+// applying returns options that take over fields: an earlier program in the same Pod had the same field manager, and a value of another
+// manager is a mistake.
 func (s *Server) applying() metav1.ApplyOptions {
 	return metav1.ApplyOptions{FieldManager: s.config.fieldManager(), Force: true}
 }
 
-// applyService makes the Service select the Pods that convert what this program does. One that selects a higher version is a newer
-// operator's, and left alone; so is one that is not ours.
+// applyService makes the Service select the Pods that convert the same versions as this program. It does not change a Service that selects
+// a higher version, which belongs to a newer operator, nor one that is not ours.
 func (s *Server) applyService(ctx context.Context) error {
 	for range maxRounds {
 		found, err := s.core.Services(s.config.Namespace).Get(ctx, s.config.Name, metav1.GetOptions{})
@@ -128,33 +130,33 @@ func (s *Server) applyService(ctx context.Context) error {
 		}
 		return nil
 	}
-	return s.serviceFault("apply", fmt.Errorf("somebody else wrote it %d times meanwhile", maxRounds))
+	return s.serviceFault("apply", fmt.Errorf("other clients changed it %d times meanwhile: look for another program that manages it", maxRounds))
 }
 
 func (s *Server) serviceFault(verb string, err error) error {
 	return fmt.Errorf("%s Service %s/%s of the conversion webhook: %w", verb, s.config.Namespace, s.config.Name, err)
 }
 
-// decideService says whether to apply the Service over what is found, nil if there is none.
+// decideService reports whether to apply the Service over the one that was found; nil if there is none.
 func (c Config) decideService(found *corev1.Service) (apply bool, err error) {
 	if found == nil {
 		return true, nil
 	}
 	if found.Labels[labelOwner] != c.Owner {
-		return false, fmt.Errorf("use Service %s/%s for the conversion webhook: it is not ours, because it lacks the label %s=%s: delete or rename it", c.Namespace, c.Name, labelOwner, c.Owner)
+		return false, fmt.Errorf("use Service %s/%s for the conversion webhook: it does not belong to this operator, because it does not have the label %s=%s: delete or rename it", c.Namespace, c.Name, labelOwner, c.Owner)
 	}
 	name, _ := c.label()
 	selected, err := strconv.Atoi(found.Spec.Selector[name])
 	if err != nil || selected < c.Version {
-		return true, nil //nolint:nilerr // a selector that is no number is none of ours, and replaced
+		return true, nil //nolint:nilerr // the operator did not write a selector that is not a number, and replaces it
 	}
 	ports := found.Spec.Ports
 	fits := len(ports) == 1 && ports[0].Port == servicePort && ports[0].TargetPort.IntValue() == c.port() && found.Spec.PublishNotReadyAddresses && len(found.Spec.Selector) == 1
 	return selected == c.Version && !fits, nil
 }
 
-// service is what is said about the Service. Pods that are not ready get conversions too: an operator may need to list objects, and so
-// conversions, to become ready. The label alone says who converts.
+// service returns the Service to apply. Pods that are not ready get requests, too: an operator may need to list objects, and so
+// conversions, to become ready. Only the label decides which Pods convert.
 func (c Config) service(found *corev1.Service) *applycore.ServiceApplyConfiguration {
 	name, value := c.label()
 	port := applycore.ServicePort().WithName("conversion").WithProtocol(corev1.ProtocolTCP).WithPort(servicePort).WithTargetPort(intstr.FromInt(c.port()))
@@ -166,7 +168,7 @@ func (c Config) service(found *corev1.Service) *applycore.ServiceApplyConfigurat
 	return wanted
 }
 
-// port is where the webhook listens.
+// port returns the port that the webhook listens on.
 func (c Config) port() int {
 	address := c.Address
 	if c.Listener != nil {

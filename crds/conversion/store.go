@@ -18,21 +18,21 @@ import (
 // maxRounds bounds how often the Secret is read again because another replica wrote it meanwhile.
 const maxRounds = 5
 
-// labelOwner is set to Config.Owner on what the Server makes.
+// labelOwner is set to Config.Owner on the objects that the Server makes.
 const labelOwner = "app.kubernetes.io/managed-by"
 
-// store keeps the material in one Secret, which is read by name, never watched: the right to watch a Secret by name is the right to list
-// all of them in the eyes of many an auditor, and a read every few seconds costs next to nothing.
+// store keeps the material in one Secret. It reads the Secret by name every few seconds, which costs almost nothing, and never watches it:
+// many auditors treat the permission to watch a Secret by name like the permission to list all of them.
 type store struct {
 	secrets corev1client.SecretInterface
 	config  Config
-	// manager is the field manager of this process alone: of two that create the Secret at the same moment by server-side apply, which
-	// RBAC can limit to its name as it cannot limit a POST, the second then meets a conflict instead of overwriting the first.
+	// manager is a field manager of this process alone. If two processes create the Secret at the same moment by server-side apply, the
+	// second gets a conflict instead of overwriting the first. (RBAC can limit an apply to the Secret's name, but not a POST.)
 	manager string
 	now     func() time.Time
 }
 
-// sync reads the Secret, takes the steps that are due, and returns what it holds then.
+// sync reads the Secret, takes the steps that are due, and returns the content that the Secret then has.
 func (s store) sync(ctx context.Context, remembered *material, leads bool, trusted func(*material) bool) (*material, error) {
 	for range maxRounds {
 		secret, err := s.secrets.Get(ctx, s.config.Name, metav1.GetOptions{})
@@ -62,19 +62,19 @@ func (s store) sync(ctx context.Context, remembered *material, leads bool, trust
 		if err != nil {
 			return nil, s.fault("write", err)
 		}
-		s.config.Log.Info("conversion certificates written", "op", string(next), "namespace", s.config.Namespace, "name", s.config.Name)
+		s.config.Log.Info("wrote conversion certificates", "op", string(next), "namespace", s.config.Namespace, "name", s.config.Name)
 	}
-	return nil, s.fault("write", fmt.Errorf("somebody else wrote it %d times meanwhile: look for another program that manages it", maxRounds))
+	return nil, s.fault("write", fmt.Errorf("other clients changed it %d times meanwhile: look for another program that manages it", maxRounds))
 }
 
-// read returns what the Secret holds: nothing if there is none or if it is ours and damaged.
+// read returns the content of the Secret: nothing if there is no Secret, or if it is ours and damaged.
 func (s store) read(secret *corev1.Secret) (*material, error) {
 	if secret == nil {
-		return nil, nil //nolint:nilnil // having none is a situation, not an error
+		return nil, nil //nolint:nilnil // a missing Secret is a situation, not an error
 	}
 	held, err := readMaterial(secret.Data)
 	if secret.Labels[labelOwner] != s.config.Owner {
-		return nil, s.fault("use", fmt.Errorf("it is not ours, because it lacks the label %s=%s: delete or rename it, and a new one is made", labelOwner, s.config.Owner))
+		return nil, s.fault("use", fmt.Errorf("it does not belong to this operator, because it does not have the label %s=%s: delete or rename it, and the operator makes a new one", labelOwner, s.config.Owner))
 	}
 	if err != nil {
 		s.config.Log.Info("conversion certificates are damaged, making new ones", "namespace", s.config.Namespace, "name", s.config.Name, "error", err.Error())
@@ -83,7 +83,7 @@ func (s store) read(secret *corev1.Secret) (*material, error) {
 	return held, nil
 }
 
-// write creates the Secret, or replaces the content of the very one that was read.
+// write creates the Secret, or replaces the content of exactly the Secret that was read.
 func (s store) write(ctx context.Context, read *corev1.Secret, made *material) error {
 	if read == nil {
 		fresh := applycore.Secret(s.config.Name, s.config.Namespace).WithLabels(map[string]string{labelOwner: s.config.Owner}).
@@ -93,7 +93,7 @@ func (s store) write(ctx context.Context, read *corev1.Secret, made *material) e
 	}
 	data := map[string][]byte{}
 	for key := range read.Data {
-		data[key] = nil // a null: what is not ours goes
+		data[key] = nil // null removes a key that is not ours
 	}
 	maps.Copy(data, made.data())
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": read.ResourceVersion, "uid": read.UID}, "data": data})
