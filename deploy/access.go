@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// atOnce is how many questions about rights are asked at the same time.
+// atOnce is how many access reviews are sent at the same time.
 const atOnce = 16
 
-// Place is where rights are needed: a namespace, or the whole cluster if empty.
+// Place is where permissions are needed: a namespace, or the whole cluster if empty.
 type Place string
 
 func (p Place) String() string {
@@ -29,20 +29,20 @@ func (p Place) String() string {
 	return "in namespace " + string(p)
 }
 
-// Shortage is what rights are missing.
+// Shortage holds the missing permissions of a user.
 type Shortage struct {
-	// User is who lacks them, as the API server knows them.
+	// User is the user's name as the API server knows it.
 	User string
 	// Missing are the rules that are missing, by place.
 	Missing map[Place][]rbacv1.PolicyRule
 }
 
-// None says that nothing is missing.
+// None reports whether nothing is missing.
 func (s Shortage) None() bool {
 	return len(s.Missing) == 0
 }
 
-// Needs returns the rights by place, for an operator that serves these namespaces (all if none are named).
+// Needs returns the permissions by place, for an operator that serves these namespaces (all if none are named).
 func Needs(account Account, namespaces []string, rights Rights) map[Place][]rbacv1.PolicyRule {
 	needs := map[Place][]rbacv1.PolicyRule{Place(account.Namespace): rights.Own}
 	if len(rights.Definitions) > 0 {
@@ -58,8 +58,8 @@ func Needs(account Account, namespaces []string, rights Rights) map[Place][]rbac
 	return needs
 }
 
-// FindShortage asks the API server what of the needed rights the configuration's user lacks (SelfSubjectAccessReview, which every
-// authenticated user may create).
+// FindShortage asks the API server which of the needed permissions the configuration's user does not have (SelfSubjectAccessReview, which
+// every authenticated user may create).
 func FindShortage(ctx context.Context, config *rest.Config, needs map[Place][]rbacv1.PolicyRule) (Shortage, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.RateLimiter = -1, nil // bounded by atOnce
@@ -127,7 +127,8 @@ func question(place Place, one permission) *authorizationv1.SelfSubjectAccessRev
 	}}
 }
 
-// whoAmI returns the user's name as the API server knows it (SelfSubjectReview). It is for a message: not knowing it is no failure.
+// whoAmI returns the user's name as the API server knows it (SelfSubjectReview). It is only for a message, so an unknown name is not an
+// error.
 func whoAmI(ctx context.Context, config *rest.Config) string {
 	unknown := "the operator's user"
 	client, err := authenticationclient.NewForConfig(config)

@@ -11,7 +11,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// OwnerLabel is on everything that the operator makes, with its name as the value.
+// OwnerLabel is the label of everything that the operator makes, with the operator's name as the value.
 const OwnerLabel = "app.kubernetes.io/managed-by"
 
 const statusForbidden = metav1.StatusReasonForbidden
@@ -20,7 +20,7 @@ func admissionType(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// binding has a policy of the same name deny what it refuses.
+// binding binds the policy of the same name, with the action Deny.
 func binding(name string) *admissionv1.ValidatingAdmissionPolicyBinding {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta: admissionType("ValidatingAdmissionPolicyBinding"), ObjectMeta: meta("", name),
@@ -34,12 +34,12 @@ func validation(expression, message string) admissionv1.Validation {
 	return admissionv1.Validation{Expression: expression, Message: message}
 }
 
-// on matches every write to resources of a group; subresources are resources of their own.
+// on matches every write to resources of a group. Subresources do not match.
 func on(group string, resources ...string) []admissionv1.NamedRuleWithOperations {
 	return matching(group, resources, admissionv1.Create, admissionv1.Update, admissionv1.Delete)
 }
 
-// onWrites matches what makes or changes objects.
+// onWrites matches requests that create or update objects.
 func onWrites(group string, resources ...string) []admissionv1.NamedRuleWithOperations {
 	return matching(group, resources, admissionv1.Create, admissionv1.Update)
 }
@@ -52,12 +52,12 @@ func matching(group string, resources []string, operations ...admissionv1.Operat
 	}}}
 }
 
-// marked is an expression: an object carries the operator's mark.
+// marked returns an expression: the object has the operator's label.
 func marked(object string) string {
 	return fmt.Sprintf("(%s != null && %s.metadata.?labels[?'%s'].orValue('') == '%s')", object, object, OwnerLabel, Name)
 }
 
-// same is an expression: a map or list of the metadata stays as it is.
+// same returns an expression: a map or list of the metadata does not change.
 func same(field string) string {
 	empty := "{}"
 	if field == "ownerReferences" || field == "finalizers" {
@@ -66,7 +66,7 @@ func same(field string) string {
 	return fmt.Sprintf("object.metadata.?%s.orValue(%s) == oldObject.metadata.?%s.orValue(%s)", field, empty, field, empty)
 }
 
-// sameOwners is an expression: an object's owners stay. Whether they wait for it to go before they do is left out.
+// sameOwners returns an expression: an object's owners do not change. blockOwnerDeletion may change.
 func sameOwners() string {
 	owners := func(object string) string {
 		return object + ".metadata.?ownerReferences.orValue([]).map(o, " +
@@ -75,21 +75,20 @@ func sameOwners() string {
 	return owners("object") + " == " + owners("oldObject")
 }
 
-// stamp begins the annotation by which ConfigMonitor restarts a workload.
+// stamp is the prefix of the annotation by which ConfigMonitor restarts a workload.
 const stamp = schema.MagalixGroup + "/config-"
 
-// keeps is an expression: what an object's metadata says in a field stays as it is; a new object says nothing there.
+// keeps returns an expression: a field of an object's metadata does not change, and is empty in a new object.
 func keeps(field, empty string) string {
 	return fmt.Sprintf("object.metadata.?%[1]s.orValue(%[2]s) == (oldObject == null ? %[2]s : oldObject.metadata.?%[1]s.orValue(%[2]s))", field, empty)
 }
 
-// bounded is an expression: of a map that may be missing, each key is one that the condition is true of, or says what it said in another
-// map.
+// bounded returns an expression: for each key of a map, which may be missing, the condition is true or the other map has the same value.
 func bounded(one, other, condition string) string {
 	return fmt.Sprintf("%[1]s.orValue({}).all(key, %[3]s || %[1]s[?key] == %[2]s[?key])", one, other, condition)
 }
 
-// ofEach is an expression: a condition is true of each of these fields, whose name it has as %[1]s.
+// ofEach returns an expression: the condition is true for each of these fields. %[1]s in the condition stands for the field's name.
 func ofEach(condition string, fields ...string) string {
 	conditions := make([]string, len(fields))
 	for i, field := range fields {
@@ -98,7 +97,7 @@ func ofEach(condition string, fields ...string) string {
 	return "(" + strings.Join(conditions, " && ") + ")"
 }
 
-// alike is an expression: two objects say the same at a path in all fields but some.
+// alike returns an expression: object and oldObject have the same fields at a path, except for some.
 func alike(path string, but ...string) string {
 	of := func(one, other string) string {
 		return fmt.Sprintf("dyn(%[1]s.%[3]s).all(key, key in ['%[4]s'] || dyn(%[1]s.%[3]s)[?key] == dyn(%[2]s.%[3]s)[?key])", one, other, path, strings.Join(but, "', '"))
@@ -106,8 +105,8 @@ func alike(path string, but ...string) string {
 	return of("object", "oldObject") + " && " + of("oldObject", "object")
 }
 
-// restart is an expression: an update of a workload changes nothing but the stamps in its Pod template. Other annotations there are orders
-// to whatever injects containers.
+// restart returns an expression: an update of a workload changes only the stamps in its Pod template. Webhooks that inject containers act
+// on other annotations there.
 func restart() string {
 	annotations := func(path, condition string) string {
 		one, other := "object."+path+".?annotations", "oldObject."+path+".?annotations"

@@ -17,7 +17,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// workload is a Deployment of somebody's whose Pod template has these annotations.
+// workload is another user's Deployment whose Pod template has these annotations.
 func workload(annotations map[string]any) *unstructured.Unstructured {
 	metadata := map[string]any{}
 	if annotations != nil {
@@ -35,7 +35,7 @@ func workload(annotations map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-// TestRestartsStampOnly: annotations of a Pod template tell whatever injects containers what to inject.
+// TestRestartsStampOnly: webhooks that inject containers act on annotations of a Pod template.
 func TestRestartsStampOnly(t *testing.T) {
 	t.Parallel()
 	type notes = map[string]any
@@ -45,7 +45,7 @@ func TestRestartsStampOnly(t *testing.T) {
 	}{
 		"a first stamp":           {nil, notes{"magalix.com/config-app": "1"}, true},
 		"another stamp":           {notes{"a": "b", "magalix.com/config-app": "1"}, notes{"a": "b", "magalix.com/config-app": "2"}, true},
-		"a stamp taken away":      {notes{"magalix.com/config-app": "1"}, notes{}, true},
+		"a stamp removed":         {notes{"magalix.com/config-app": "1"}, notes{}, true},
 		"an image to be injected": {notes{"a": "b"}, notes{"a": "b", "sidecar.istio.io/proxyImage": "evil"}, false},
 		"an annotation changed":   {notes{"sidecar.istio.io/proxyImage": "theirs"}, notes{"sidecar.istio.io/proxyImage": "evil"}, false},
 		"an annotation removed":   {notes{"sidecar.istio.io/inject": "false"}, nil, false},
@@ -56,7 +56,7 @@ func TestRestartsStampOnly(t *testing.T) {
 	}
 }
 
-// TestRestartsChangeNothingElse: the stamp is no cover for a change of what somebody else's workload says.
+// TestRestartsChangeNothingElse: with a stamp the operator still cannot change another user's workload.
 func TestRestartsChangeNothingElse(t *testing.T) {
 	t.Parallel()
 	type fields = map[string]any
@@ -68,11 +68,11 @@ func TestRestartsChangeNothingElse(t *testing.T) {
 		"whether they are replaced": func(_, spec, _ fields) { spec["paused"] = true },
 		"when a Pod is ready":       func(_, spec, _ fields) { spec["minReadySeconds"] = int64(3600) },
 		"what can be rolled back":   func(_, spec, _ fields) { spec["revisionHistoryLimit"] = int64(0) },
-		"what becomes of claims":    func(_, spec, _ fields) { spec["persistentVolumeClaimRetentionPolicy"] = fields{"whenScaled": "Delete"} },
-		"a field taken away":        func(_, spec, _ fields) { delete(spec, "selector") },
+		"whether claims are kept":   func(_, spec, _ fields) { spec["persistentVolumeClaimRetentionPolicy"] = fields{"whenScaled": "Delete"} },
+		"a field removed":           func(_, spec, _ fields) { delete(spec, "selector") },
 		"the image":                 func(_, _, template fields) { template["spec"] = fields{"containers": []any{}} },
 		"a label of the Pods":       func(_, _, template fields) { template["metadata"].(fields)["labels"] = fields{"app": "shop"} },
-		"what holds up their end":   func(_, _, template fields) { template["metadata"].(fields)["finalizers"] = []any{"a.b/c"} },
+		"their finalizers":          func(_, _, template fields) { template["metadata"].(fields)["finalizers"] = []any{"a.b/c"} },
 		"its labels":                func(object, _, _ fields) { object["metadata"].(fields)["labels"] = fields{"a": "b"} },
 		"its annotations":           func(object, _, _ fields) { object["metadata"].(fields)["annotations"] = fields{"a": "b"} },
 		"its owners": func(object, _, _ fields) {
@@ -88,14 +88,14 @@ func TestRestartsChangeNothingElse(t *testing.T) {
 	}
 }
 
-// TestPodsOfTheirOwnLabelsOfSELinux: of those some take what the node holds a container by away.
+// TestPodsOfTheirOwnLabelsOfSELinux: some SELinux labels remove the node's isolation of a container.
 func TestPodsOfTheirOwnLabelsOfSELinux(t *testing.T) {
 	t.Parallel()
 	labels := map[string]any{"seLinuxOptions": map[string]any{"type": "spc_t"}}
 	pod, container := workload(nil), workload(nil)
 	podOf(pod)["securityContext"] = labels
 	podOf(container)["containers"].([]any)[0].(map[string]any)["securityContext"] = labels
-	const reachesNode = "the operator makes no Pods that reach the node"
+	const reachesNode = "the operator makes no Pods with access to the node"
 	if !isAllowed(t, reachesNode, workload(nil), workload(nil)) {
 		t.Error("a plain Pod is refused")
 	}
@@ -111,7 +111,7 @@ func podOf(of *unstructured.Unstructured) map[string]any {
 	return of.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 }
 
-// isAllowed says whether the rule about workloads whose message begins so allows an update.
+// isAllowed reports whether the rule about workloads whose message begins with this text allows an update.
 func isAllowed(t *testing.T, message string, before, after *unstructured.Unstructured) bool {
 	t.Helper()
 	limits := Limits{}.workloads()
@@ -128,12 +128,12 @@ func isAllowed(t *testing.T, message string, before, after *unstructured.Unstruc
 	return false
 }
 
-// TestPodsChooseNeitherNodeNorName: what people wrote into a workload stays, and the operator adds nothing to it. What the API server fills
-// in is nobody's choice.
+// TestPodsChooseNeitherNodeNorName: the operator keeps what users wrote into a workload, and adds nothing to it. Values that the API server
+// fills in are allowed.
 func TestPodsChooseNeitherNodeNorName(t *testing.T) {
 	t.Parallel()
 	type fields = map[string]any
-	const node, name = "the operator chooses for its Pods no node", "the operator's Pods choose no names"
+	const node, name = "the operator sets no node", "the operator sets no host names"
 	zone, disk := fields{"nodeAffinity": fields{"zone": "a"}}, fields{"nodeAffinity": fields{"disk": "ssd"}}
 	for story, test := range map[string]struct {
 		before, after fields
@@ -147,9 +147,9 @@ func TestPodsChooseNeitherNodeNorName(t *testing.T) {
 		"their names, kept":            {fields{"hostname": "a", "subdomain": "b"}, fields{"hostname": "a", "subdomain": "b"}, ""},
 		"a node by its labels":         {nil, fields{"nodeSelector": fields{"a": "b"}}, node},
 		"other nodes than theirs":      {fields{"affinity": zone}, fields{"affinity": disk}, node},
-		"nodes beside somebody's Pods": {nil, fields{"affinity": fields{"podAffinity": fields{"a": "b"}}}, node},
+		"nodes of a user's Pods":       {nil, fields{"affinity": fields{"podAffinity": fields{"a": "b"}}}, node},
 		"another scheduler":            {fields{"schedulerName": "default-scheduler"}, fields{"schedulerName": "theirs"}, node},
-		"their scheduler, taken away":  {fields{"schedulerName": "theirs"}, fields{"schedulerName": "default-scheduler"}, node},
+		"their scheduler, removed":     {fields{"schedulerName": "theirs"}, fields{"schedulerName": "default-scheduler"}, node},
 		"a Service's name":             {nil, fields{"hostname": "postgres", "subdomain": "prod"}, name},
 		"a domain of one's own":        {fields{"hostname": "postgres"}, fields{"hostname": "postgres", "subdomain": "prod"}, name},
 		"a name that has the domain":   {nil, fields{"setHostnameAsFQDN": true}, name},
@@ -165,7 +165,7 @@ func TestPodsChooseNeitherNodeNorName(t *testing.T) {
 	}
 }
 
-// TestStatefulSetsHaveAServiceOfTheirOwn: a member's address has the Service in it that its set names.
+// TestStatefulSetsHaveAServiceOfTheirOwn: a member's address contains the Service that its StatefulSet names.
 func TestStatefulSetsHaveAServiceOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	set := func(service string) *unstructured.Unstructured {
@@ -180,7 +180,7 @@ func TestStatefulSetsHaveAServiceOfTheirOwn(t *testing.T) {
 	}{
 		"its own":            {workload(nil), set("theirs-pods"), true},
 		"as it was":          {set("of-before"), set("of-before"), true},
-		"somebody's":         {workload(nil), set("kafka"), false},
+		"a user's":           {workload(nil), set("kafka"), false},
 		"the same, by a set": {set("theirs-pods"), set("kafka"), false},
 		"of no set":          {workload(nil), workload(nil), true},
 	} {
@@ -190,7 +190,7 @@ func TestStatefulSetsHaveAServiceOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestServicesMayBeMarked: neither the digest of what was applied last nor what usual webhooks add to every Service is an order to anybody.
+// TestServicesMayBeMarked: no controller acts on the digest of what was applied last, nor on what common webhooks add to every Service.
 func TestServicesMayBeMarked(t *testing.T) {
 	t.Parallel()
 	service := func(annotations map[string]any) *unstructured.Unstructured {
@@ -204,15 +204,15 @@ func TestServicesMayBeMarked(t *testing.T) {
 		before, after notes
 		want          bool
 	}{
-		"a first mark":                    {notes{}, notes{schema.AppliedAnnotation: "1"}, true},
-		"another mark":                    {notes{schema.AppliedAnnotation: "1"}, notes{schema.AppliedAnnotation: "2"}, true},
-		"a mark beside what a cloud says": {notes{"cloud/id": "1"}, notes{"cloud/id": "1", schema.AppliedAnnotation: "2"}, true},
-		"a name":                          {notes{}, notes{"external-dns.alpha.kubernetes.io/hostname": "bank"}, false},
-		"Linkerd's webhook":               {notes{}, notes{"config.linkerd.io/opaque-ports": "3306"}, true},
-		"GKE's webhook":                   {notes{}, notes{"cloud.google.com/neg": `{"ingress":true}`}, true},
-		"groups of endpoints in a cloud":  {notes{}, notes{"cloud.google.com/neg": `{"exposed_ports":{"3306":{"name":"bank"}}}`}, false},
-		"what a cloud says, changed":      {notes{"cloud/id": "1"}, notes{"cloud/id": "2"}, false},
-		"what a cloud says, removed":      {notes{"cloud/id": "1"}, notes{}, false},
+		"a first mark":                   {notes{}, notes{schema.AppliedAnnotation: "1"}, true},
+		"another mark":                   {notes{schema.AppliedAnnotation: "1"}, notes{schema.AppliedAnnotation: "2"}, true},
+		"a mark next to a cloud's":       {notes{"cloud/id": "1"}, notes{"cloud/id": "1", schema.AppliedAnnotation: "2"}, true},
+		"a name":                         {notes{}, notes{"external-dns.alpha.kubernetes.io/hostname": "bank"}, false},
+		"Linkerd's webhook":              {notes{}, notes{"config.linkerd.io/opaque-ports": "3306"}, true},
+		"GKE's webhook":                  {notes{}, notes{"cloud.google.com/neg": `{"ingress":true}`}, true},
+		"groups of endpoints in a cloud": {notes{}, notes{"cloud.google.com/neg": `{"exposed_ports":{"3306":{"name":"bank"}}}`}, false},
+		"a cloud's annotation, changed":  {notes{"cloud/id": "1"}, notes{"cloud/id": "2"}, false},
+		"a cloud's annotation, removed":  {notes{"cloud/id": "1"}, notes{}, false},
 	} {
 		allowed := true
 		for _, rule := range (Limits{}).contents().rules {
@@ -225,7 +225,7 @@ func TestServicesMayBeMarked(t *testing.T) {
 	}
 }
 
-// evaluate says whether an expression is true of an update.
+// evaluate reports whether an expression is true for an update.
 func evaluate(t *testing.T, expression string, before, after *unstructured.Unstructured) bool {
 	t.Helper()
 	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))

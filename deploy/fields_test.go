@@ -14,8 +14,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 )
 
-// decisions say of each field of what the operator may write whether a policy holds it (checked), or why whoever has its token gains
-// nothing by it. The others are words: what is left to the operator is what the Pod, or the object, is itself.
+// decisions hold, for each field that the operator may write, "checked" if a policy limits it, or else why an attacker with the operator's
+// token gains nothing by it. The operator may decide about fields that affect only the Pod, or the object, itself.
 func decisions() map[reflect.Type]map[string]string {
 	const checked, itself, size = "checked", "about itself only", "costs what a quota bounds"
 	of := func(decision string, fields string) map[string]string {
@@ -39,13 +39,13 @@ func decisions() map[reflect.Type]map[string]string {
 				"nodeSelector schedulerName hostname subdomain setHostnameAsFQDN"),
 			of(itself, "restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds readinessGates enableServiceLinks os schedulingGates "+
 				"evictionResponders schedulingGroup"),
-			of("where its own containers look up names, and what they find", "dnsPolicy dnsConfig hostAliases"),
-			of("what its containers take for its name, which is not in the DNS", "hostnameOverride"),
-			of("it spreads Pods over nodes that would take them anyway", "topologySpreadConstraints"),
+			of("which names its own containers look up, and where", "dnsPolicy dnsConfig hostAliases"),
+			of("the host name that its containers see, which is not in the DNS", "hostnameOverride"),
+			of("it spreads Pods over nodes that would accept them anyway", "topologySpreadConstraints"),
 			of(size, "resources overhead"),
 			of("the API server allows none in templates", "ephemeralContainers"),
 			of("the former name, which the API server keeps equal", "serviceAccount"),
-			of("a user namespace of its own only holds the Pod better", "hostUsers"),
+			of("a user namespace of its own only isolates the Pod better", "hostUsers"),
 			of("without a priority it only makes the Pod wait", "preemptionPolicy"),
 		),
 		reflect.TypeFor[corev1.Affinity](): of(checked, "nodeAffinity podAffinity podAntiAffinity"),
@@ -88,7 +88,7 @@ func decisions() map[reflect.Type]map[string]string {
 			of(itself, "accessModes volumeMode storageClassName"), of(size, "resources"),
 		),
 		reflect.TypeFor[corev1.ServiceAccount](): join(
-			of(checked, "metadata secrets imagePullSecrets"), of("Pods say that they get none", "automountServiceAccountToken"),
+			of(checked, "metadata secrets imagePullSecrets"), of("Pods set that they get none", "automountServiceAccountToken"),
 		),
 		reflect.TypeFor[corev1.Secret]():                    join(of(checked, "metadata type"), of(itself, "immutable data stringData")),
 		reflect.TypeFor[policyv1.PodDisruptionBudgetSpec](): join(of(checked, "selector"), of(itself, "minAvailable maxUnavailable unhealthyPodEvictionPolicy")),
@@ -97,8 +97,8 @@ func decisions() map[reflect.Type]map[string]string {
 	}
 }
 
-// TestEveryFieldIsDecided fails when a release of Kubernetes brings a field that nobody has thought about, and when a field that is said to
-// be checked is in no policy.
+// TestEveryFieldIsDecided fails when a release of Kubernetes has a new field without a decision, and when no policy contains a field whose
+// decision is "checked".
 func TestEveryFieldIsDecided(t *testing.T) {
 	t.Parallel()
 	rules := []string{}
@@ -117,7 +117,7 @@ func TestEveryFieldIsDecided(t *testing.T) {
 		for _, field := range fields {
 			switch decision := decided[field]; {
 			case decision == "":
-				t.Errorf("%s.%s: what does somebody gain by it who has the operator's token?", kind.Name(), field)
+				t.Errorf("%s.%s: decide what an attacker with the operator's token gains by it", kind.Name(), field)
 			case decision == "checked" && !strings.Contains(text, field):
 				t.Errorf("no policy checks %s.%s", kind.Name(), field)
 			}

@@ -2,11 +2,11 @@ package deploy
 
 import "fmt"
 
-// atHome says that the request is about the operator's own namespace.
+// atHome returns an expression: the request is about the operator's own namespace.
 func (l Limits) atHome() string { return fmt.Sprintf("request.namespace == '%s'", l.Account.Namespace) }
 
-// keepsOwners says that an object's owners stay: it has a controller, or is a Secret that never has one: with a cluster's CAs, or the
-// webhook's. What is owned by nothing that exists goes by garbage collection.
+// keepsOwners returns an expression: the owners of an object must not change. It has a controller, or is a Secret that never has one: a
+// Secret with a cluster's CAs, or the webhook's. Garbage collection deletes an object whose owners do not exist.
 func (l Limits) keepsOwners() string {
 	kept := "oldObject.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false)) || " +
 		"(request.resource.resource == 'secrets' && " + l.authority("oldObject") + ")"
@@ -16,13 +16,13 @@ func (l Limits) keepsOwners() string {
 	return kept
 }
 
-// authority says that an object is a Secret with the CAs of a cluster: ca.NAMESPACE.NAME, in the operator's own namespace.
+// authority returns an expression: an object is a Secret with the CAs of a cluster: ca.NAMESPACE.NAME, in the operator's own namespace.
 func (l Limits) authority(object string) string {
 	return fmt.Sprintf("(%s && %s != null && %s.metadata.name.matches('^ca[.][a-z0-9-]+[.][a-z0-9-]+$'))", l.atHome(), object, object)
 }
 
-// keepsAtHome says that a Secret is one that the operator has in its own namespace: of a cluster's CAs, of its webhook, or of one of its
-// resources.
+// keepsAtHome returns an expression: a Secret is one that the operator keeps in its own namespace: for a cluster's CAs, for its webhook, or
+// for one of its resources.
 func (l Limits) keepsAtHome(object string) string {
 	kept := l.authority(object) + " || " + l.controlled(object)
 	if l.Webhook != "" {

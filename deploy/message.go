@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Lines says what is missing, one rule a line.
+// Lines returns the missing permissions, one rule in each line.
 func (s Shortage) Lines() []string {
 	lines := []string{}
 	for _, place := range slices.Sorted(maps.Keys(s.Missing)) {
@@ -20,18 +20,19 @@ func (s Shortage) Lines() []string {
 	return lines
 }
 
-// Message says who lacks which rights and how to grant them, as text an administrator can paste: grant is the YAML that does.
+// Message returns a text that says which permissions the user does not have, and a command that an administrator can paste to grant them.
+// grant is the YAML for this command.
 func (s Shortage) Message(grant []byte) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n%s lacks rights the operator needs:\n", s.User)
+	fmt.Fprintf(&text, "\n%s does not have permissions that the operator needs:\n", s.User)
 	for _, line := range s.Lines() {
 		fmt.Fprintf(&text, "  %s\n", line)
 	}
 	if account, known := AccountOf(s.User); known && account.Name == "default" {
-		fmt.Fprintf(&text, "\nEvery Pod of namespace %s without an account of its own has the rights of this one: better give the operator its own\n"+
-			"(mysql-operator manifests rbac --namespace=%s), and run it under that: kubectl run … --overrides='{\"spec\":{\"serviceAccountName\":\"%s\"}}'\n", account.Namespace, account.Namespace, Name)
+		fmt.Fprintf(&text, "\nEvery Pod of namespace %s without its own service account would get these permissions, too. Give the operator its own account\n"+
+			"(mysql-operator manifests rbac --namespace=%s), and run it with that account: kubectl run … --overrides='{\"spec\":{\"serviceAccountName\":\"%s\"}}'\n", account.Namespace, account.Namespace, Name)
 	}
-	fmt.Fprintf(&text, "\nAn administrator can grant them; the operator goes on as soon as it has them:\n\nkubectl apply --server-side -f - <<'EOF'\n%sEOF\n\n", grant)
+	fmt.Fprintf(&text, "\nAn administrator can grant them. The operator continues as soon as it has them:\n\nkubectl apply --server-side -f - <<'EOF'\n%sEOF\n\n", grant)
 	return text.String()
 }
 
@@ -46,7 +47,7 @@ func describe(rule rbacv1.PolicyRule) string {
 	return text
 }
 
-// AccountOf returns the service account a user name of the API server stands for, and false for other users.
+// AccountOf returns the service account of a user name of the API server, and false for other users.
 func AccountOf(user string) (Account, bool) {
 	rest, isAccount := strings.CutPrefix(user, "system:serviceaccount:")
 	namespace, name, complete := strings.Cut(rest, ":")

@@ -11,15 +11,15 @@ import (
 const (
 	// MetricsPort is where the operator in a Deployment serves its metrics.
 	MetricsPort = 8080
-	// HealthPort is where it answers probes.
+	// HealthPort is where the operator answers probes.
 	HealthPort = 8081
 
 	// operatorUser is the numeric user of the image, so that runAsNonRoot can be checked.
 	operatorUser = 65532
 )
 
-// Operator returns the operator's Deployment. One replica is enough: the state is in Kubernetes, and a Pod that dies is replaced; more
-// replicas stand by for the lease. It fits the Pod Security Standard "restricted".
+// Operator returns the operator's Deployment. One replica is enough: the state is in Kubernetes, and Kubernetes replaces a Pod that dies.
+// More replicas wait for the lease. The Deployment meets the Pod Security Standard "restricted".
 func Operator(account Account, image string, arguments []string) []any {
 	replicas := int32(1)
 	return []any{&appsv1.Deployment{
@@ -40,7 +40,7 @@ func podSpec(account Account, image string, arguments []string) corev1.PodSpec {
 	nonRoot, user, mounted, links := true, int64(operatorUser), true, false
 	return corev1.PodSpec{
 		ServiceAccountName: account.Name,
-		// It is the one Pod of ours that speaks to the API server, whatever the default of its account or its namespace is.
+		// The operator needs the token for the API server, whatever the default of its account is. Its other Pods get no token.
 		AutomountServiceAccountToken: &mounted,
 		EnableServiceLinks:           &links,
 		SecurityContext: &corev1.PodSecurityContext{

@@ -8,7 +8,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// TestOperatorPassesPodSecurityRestricted: and it says itself that it needs a token, which a namespace's default may withhold.
+// TestOperatorPassesPodSecurityRestricted also checks that the Deployment requests a token, which its account's default may withhold.
 func TestOperatorPassesPodSecurityRestricted(t *testing.T) {
 	t.Parallel()
 	deployment, is := Operator(Account{"ops", Name}, "i:1", nil)[0].(*appsv1.Deployment)
@@ -27,6 +27,6 @@ func TestOperatorPassesPodSecurityRestricted(t *testing.T) {
 		}
 	}
 	if mounted := template.Spec.AutomountServiceAccountToken; mounted == nil || !*mounted {
-		t.Error("it does not say that it needs its token")
+		t.Error("it does not request its token")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Limits are what a policy holds an operator to.
+// Limits are the parameters of the policies for an operator.
 type Limits struct {
 	// Account is the operator's.
 	Account Account
@@ -17,15 +17,16 @@ type Limits struct {
 	Kinds []schema.GroupResource
 	// Webhook is the Service of its conversion webhook; empty if its kinds need none.
 	Webhook string
-	// ReadsSecrets says that its kinds need rights on Secrets.
+	// ReadsSecrets says that its kinds need permissions on Secrets.
 	ReadsSecrets bool
-	// Restarts says that it stamps the Pod templates of workloads that are not its own (ConfigMonitor).
+	// Restarts says that it stamps the Pod templates of other users' workloads (ConfigMonitor).
 	Restarts bool
 	// PlainPods says that it makes Deployments whose Pods are not restricted (TDSet).
 	PlainPods bool
 }
 
-// limitsName is how the policies for an operator begin: operators in several namespaces do not share them.
+// limitsName returns the name of a policy. It contains the operator's namespace, so that operators in several namespaces do not share
+// policies.
 func (l Limits) limitsName(what string) string {
 	return Name + "-" + what + "." + l.Account.Namespace
 }
@@ -33,9 +34,9 @@ func (l Limits) limitsName(what string) string {
 // systemNamespaces are those that Kubernetes itself works in.
 const systemNamespaces = "['kube-system', 'kube-public', 'kube-node-lease']"
 
-// Policy returns policies by which the API server holds the operator's account to what the operator does: RBAC can say neither which
-// Services are its own nor which Pods it may make. They are for the administrator to install: the operator may not change them. Nobody
-// else is affected by them. (ValidatingAdmissionPolicy, Kubernetes 1.30:
+// Policy returns policies by which the API server limits the operator's account to what the operator does. RBAC cannot express which
+// Services belong to the operator, nor which Pods it may make. An administrator installs the policies; the operator has no permission to
+// change them. They affect no other account. (ValidatingAdmissionPolicy, Kubernetes 1.30:
 // https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/)
 func Policy(of Limits) []any {
 	restraints := []restraint{of.children(), of.contents(), of.pods(), of.workloads(), of.kinds(), of.definitions()}
@@ -76,7 +77,7 @@ func (l Limits) render(one restraint) []any {
 	}
 }
 
-// children are the objects that the operator makes: it touches its own only, and none of Kubernetes' own namespaces.
+// children is about the objects that the operator makes. It writes only its own objects, and none in Kubernetes' own namespaces.
 func (l Limits) children() restraint {
 	was, is := "request.operation == 'CREATE' || variables.was", "request.operation == 'DELETE' || variables.is"
 	variables := []admissionv1.Variable{
@@ -84,7 +85,7 @@ func (l Limits) children() restraint {
 		{Name: "is", Expression: marked("object") + " || (request.operation == 'UPDATE' && " + l.controlled("object") + ")"},
 	}
 	if l.Restarts {
-		// Of what is not its own it may change the annotations of the Pod template, as kubectl rollout restart does.
+		// In other users' workloads it may change the annotations of the Pod template, as kubectl rollout restart does.
 		variables = append(variables, admissionv1.Variable{Name: "restart", Expression: restart()})
 		was, is = was+" || variables.restart", is+" || variables.restart"
 	}
@@ -95,20 +96,20 @@ func (l Limits) children() restraint {
 			on("policy", "poddisruptionbudgets"), on("networking.k8s.io", "networkpolicies")),
 		variables: variables,
 		rules: []admissionv1.Validation{
-			validation(l.outsideKubernetes(), "the operator has nothing to do in the namespaces of Kubernetes itself"),
+			validation(l.outsideKubernetes(), "the operator does not write in the namespaces of Kubernetes itself"),
 			validation(was, "the operator changes and deletes only what it made (label "+OwnerLabel+")"),
 			validation(is, "the operator marks what it makes (label "+OwnerLabel+")"),
 			validation("request.operation != 'DELETE' || request.resource.resource != 'secrets' || "+l.authority("oldObject"),
-				"the operator deletes no Secrets but those with CAs of clusters, in its own namespace"),
+				"the operator deletes only Secrets with CAs of clusters, in its own namespace"),
 			validation("request.resource.resource != 'secrets' || !("+l.atHome()+") || "+l.keepsAtHome("object")+" || "+l.keepsAtHome("oldObject"),
-				"in its own namespace the operator writes Secrets with CAs of clusters only, beside those of its resources there"),
+				"in its own namespace the operator writes only Secrets with CAs of clusters, and Secrets of its resources there"),
 			validation("request.operation != 'UPDATE' || ("+sameOwners()+") || !("+l.keepsOwners()+")",
-				"the operator changes no owners, with whose absence an object would go"),
+				"the operator changes no owners, because garbage collection could then delete the object"),
 		},
 	}
 }
 
-// pods are not the operator's to make: it labels those of its own workloads, and its own Pod where it converts.
+// pods is about Pods. The operator makes none itself. It labels those of its own workloads, and its own Pod if it converts.
 func (l Limits) pods() restraint {
 	own := marked("oldObject")
 	if l.Webhook != "" {
@@ -119,18 +120,18 @@ func (l Limits) pods() restraint {
 		on:   on("", "pods"),
 		rules: []admissionv1.Validation{
 			validation("("+l.outsideKubernetes()+") && request.operation == 'UPDATE' && ("+own+")",
-				"the operator changes Pods of its own workloads only, and neither makes nor deletes any"),
+				"the operator changes only Pods of its own workloads, and neither creates nor deletes Pods"),
 			validation("request.operation != 'UPDATE' || (object.spec == oldObject.spec && "+same("annotations")+
 				" && "+same("ownerReferences")+" && "+same("finalizers")+")",
-				"the operator changes the labels of Pods only"),
+				"the operator changes only the labels of Pods"),
 			validation("request.operation != 'UPDATE' || ("+bounded("object.metadata.?labels", "oldObject.metadata.?labels", "key.startsWith('"+ownPrefix+"')")+
 				" && "+bounded("oldObject.metadata.?labels", "object.metadata.?labels", "key.startsWith('"+ownPrefix+"')")+")",
-				"the operator changes its own labels of Pods only: others lead clients there"),
+				"the operator changes only its own labels of Pods: with others, Services could select them"),
 		},
 	}
 }
 
-// kinds are the custom resources: what people ask for is theirs to change.
+// kinds is about the custom resources: only users change their specs.
 func (l Limits) kinds() restraint {
 	rules := make([]admissionv1.NamedRuleWithOperations, 0, len(l.Kinds))
 	for _, kind := range l.Kinds {
@@ -144,14 +145,14 @@ func (l Limits) kinds() restraint {
 		rules: []admissionv1.Validation{
 			validation("request.operation != 'UPDATE' || object.?spec.orValue({}) == oldObject.?spec.orValue({})", "the operator never writes spec"),
 			validation("request.operation != 'UPDATE' || ("+same("ownerReferences")+" && "+same("labels")+")",
-				"the operator changes neither labels nor owners of what people made"),
-			validation("request.operation != 'CREATE' || "+scheduled("object"), "the operator makes MySQLBackupInstances of schedules only"),
-			validation("request.operation != 'DELETE' || "+scheduled("oldObject"), "the operator deletes MySQLBackupInstances of schedules only"),
+				"the operator changes neither labels nor owners of custom resources"),
+			validation("request.operation != 'CREATE' || "+scheduled("object"), "the operator creates only MySQLBackupInstances of schedules"),
+			validation("request.operation != 'DELETE' || "+scheduled("oldObject"), "the operator deletes only MySQLBackupInstances of schedules"),
 		},
 	}
 }
 
-// definitions may be brought, but must not send every object through somebody's webhook.
+// definitions is about definitions. The operator may install them, but must not send every object to another program's webhook.
 func (l Limits) definitions() restraint {
 	none := "object.spec.?conversion.?strategy.orValue('None') == 'None'"
 	kept := "(oldObject != null && object.spec.?conversion.orValue({}) == oldObject.spec.?conversion.orValue({}))"
@@ -165,18 +166,19 @@ func (l Limits) definitions() restraint {
 		name: "conversion",
 		on:   onWrites("apiextensions.k8s.io", "customresourcedefinitions"),
 		rules: []admissionv1.Validation{
-			validation(allowed, "the operator has objects converted by no webhook but its own"),
-			validation(keeps("ownerReferences", "[]"), "the operator gives definitions no owners, with which they and all their objects would go"),
+			validation(allowed, "the operator sets only its own webhook for the conversion of objects"),
+			validation(keeps("ownerReferences", "[]"), "the operator adds no owners to definitions, because garbage collection could delete them with all their objects"),
 		},
 	}
 }
 
-// outsideKubernetes says that the request is not about a namespace of Kubernetes itself; where the operator lives is its own in any case.
+// outsideKubernetes returns an expression: the request is not about a namespace of Kubernetes itself. The operator's own namespace is
+// always allowed.
 func (l Limits) outsideKubernetes() string {
 	return fmt.Sprintf("!(request.namespace in %s) || request.namespace == '%s'", systemNamespaces, l.Account.Namespace)
 }
 
-// controlled says that an object belongs to a custom resource of the operator's, although somebody took its label off.
+// controlled returns an expression: a custom resource of the operator owns the object, even if a client removed its label.
 func (l Limits) controlled(object string) string {
 	groups := make([]string, 0, len(l.Kinds))
 	for _, kind := range l.Kinds {

@@ -7,20 +7,20 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Protected are the definitions a policy keeps from being deleted.
+// Protected are the definitions that a policy protects from deletion.
 type Protected struct {
 	// Definitions are their names.
 	Definitions []string
 	// UsageAnnotation says, with the value Unused, that a definition has no objects. The operator writes it.
 	UsageAnnotation, Unused string
-	// DeletionAnnotation says, with the value "true", that a person wants a definition deleted with all its objects.
+	// DeletionAnnotation says, with the value "true", that a user allows the deletion of a definition with all its objects.
 	DeletionAnnotation string
 }
 
-// Protection returns a policy by which the API server refuses to delete definitions that have objects, as those would be deleted with
-// them, unless somebody annotated the definition. It is for the administrator to install: the operator neither needs nor may change it.
-// Where nobody knows whether there are objects it refuses, too. (ValidatingAdmissionPolicy, Kubernetes 1.30:
-// https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/)
+// Protection returns a policy by which the API server refuses to delete definitions that have objects, because it would delete the objects
+// too. A user can annotate a definition to allow this. An administrator installs the policy; the operator does not need it, and has no
+// permission to change it. The API server also refuses if it is unknown whether there are objects. (ValidatingAdmissionPolicy, Kubernetes
+// 1.30: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/)
 func Protection(of Protected) []any {
 	const name = Name + "-definitions"
 	fail, allScopes := admissionv1.Fail, admissionv1.AllScopes
@@ -31,7 +31,7 @@ func Protection(of Protected) []any {
 	annotation := func(key string) string {
 		return fmt.Sprintf("oldObject.metadata.?annotations[?'%s'].orValue('')", key)
 	}
-	remedy := fmt.Sprintf("'definition ' + oldObject.metadata.name + ' has objects, which would be deleted with it. Delete them first, or say that you want it: "+
+	remedy := fmt.Sprintf("'definition ' + oldObject.metadata.name + ' has objects, which would be deleted with it. Delete them first, or allow the deletion: "+
 		"kubectl annotate crd ' + oldObject.metadata.name + ' %s=true'", of.DeletionAnnotation)
 	return []any{
 		&admissionv1.ValidatingAdmissionPolicy{
@@ -43,7 +43,7 @@ func Protection(of Protected) []any {
 					Operations: []admissionv1.OperationType{admissionv1.Delete},
 					Rule:       admissionv1.Rule{APIGroups: []string{"apiextensions.k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"customresourcedefinitions"}, Scope: &allScopes},
 				}}}},
-				// Not by resourceNames: a request to delete a whole collection carries no name.
+				// Not by resourceNames: a request to delete a whole collection has no name.
 				MatchConditions: []admissionv1.MatchCondition{{Name: "ours", Expression: "oldObject.metadata.name in [" + strings.Join(quoted, ", ") + "]"}},
 				Validations: []admissionv1.Validation{{
 					Expression:        fmt.Sprintf("%s == '%s' || %s == 'true'", annotation(of.UsageAnnotation), of.Unused, annotation(of.DeletionAnnotation)),

@@ -13,24 +13,24 @@ import (
 // Name is the name of the operator's Deployment, service account and Roles.
 const Name = "mysql-operator"
 
-// SecretsRole is the name of the ClusterRole for Rights.Secrets. Nothing binds it: administrators of namespaces do.
+// SecretsRole is the name of the ClusterRole for Rights.Secrets. The manifests do not bind it; administrators of namespaces do.
 const SecretsRole = reconcile.SecretsRole
 
-// Account is the service account an operator runs as.
+// Account is the service account that an operator runs as.
 type Account struct {
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
-	// Name is the account's.
+	// Name is the account's name.
 	Name string
 }
 
-// clusterName names what belongs to this operator but lies in no namespace: operators in several namespaces do not share it.
+// clusterName returns the name of a cluster-scoped object of this operator. Operators in several namespaces do not share such objects.
 func (a Account) clusterName(suffix string) string {
 	return Name + suffix + ":" + a.Namespace
 }
 
-// RBAC returns the objects that give the account its rights: for all namespaces, or only for those named. In the latter case nothing
-// cluster-wide is granted but the rights on definitions, if there are any.
+// RBAC returns the objects that grant the account its permissions: in all namespaces, or only in the named ones. In the latter case, the
+// only cluster-wide permissions are those on definitions, if there are any.
 func RBAC(account Account, namespaces []string, rights Rights) []any {
 	objects := []any{}
 	if account.Name != "default" {

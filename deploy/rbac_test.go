@@ -64,7 +64,7 @@ func TestRBACForSomeNamespacesHasRolesOnly(t *testing.T) {
 	}
 }
 
-// TestRBACNeverMakesTheDefaultAccount: every namespace has it, and deleting the manifests would delete it.
+// TestRBACNeverMakesTheDefaultAccount: every namespace has that account, and a deletion of the manifests would delete it.
 func TestRBACNeverMakesTheDefaultAccount(t *testing.T) {
 	t.Parallel()
 	objects := listed(t, RBAC(Account{"ops", "default"}, nil, someRights()))
@@ -95,10 +95,10 @@ func TestShortageMessage(t *testing.T) {
 	}}
 	message := shortage.Message([]byte("kind: Role\n"))
 	for _, part := range []string{
-		"system:serviceaccount:ops:default lacks rights",
+		"system:serviceaccount:ops:default does not have permissions",
 		"  in the whole cluster: get on secrets\n  in namespace ops: get, update on leases of coordination.k8s.io named mysql-operator\n",
 		"kubectl apply --server-side -f - <<'EOF'\nkind: Role\nEOF\n",
-		"better give the operator its own",
+		"Give the operator its own account",
 	} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message does not say %q:\n%s", part, message)
@@ -113,7 +113,7 @@ func TestAccountOf(t *testing.T) {
 	}
 	for _, user := range []string{"admin", "system:serviceaccount:a", "system:node:a"} {
 		if _, known := AccountOf(user); known {
-			t.Errorf("%s is taken for a service account", user)
+			t.Errorf("%s counts as a service account", user)
 		}
 	}
 }

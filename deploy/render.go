@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Render writes objects as YAML documents, without the empty status and creation time that Go types of Kubernetes always carry.
+// Render writes objects as YAML documents, without the empty status and creation time that Go types of Kubernetes always have.
 func Render(objects []any) ([]byte, error) {
 	var document bytes.Buffer
 	for at, object := range objects {

@@ -9,19 +9,19 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rights are the permissions an operator needs, by where it needs them.
+// Rights are the permissions that an operator needs, by where it needs them.
 type Rights struct {
-	// Objects are needed in every namespace the operator serves.
+	// Objects are needed in every namespace that the operator serves.
 	Objects []rbacv1.PolicyRule
 	// Own are needed in the operator's own namespace.
 	Own []rbacv1.PolicyRule
 	// Definitions are needed on the cluster's definitions, by name.
 	Definitions []rbacv1.PolicyRule
-	// Secrets are needed in every namespace the operator serves, and granted there by whoever administers it: see SecretsApart.
+	// Secrets are needed in every namespace that the operator serves, and granted by the administrator of each namespace: see SecretsApart.
 	Secrets []rbacv1.PolicyRule
 }
 
-// SecretsApart returns the same rights with those on Secrets taken out of Objects and put into Secrets.
+// SecretsApart returns the same permissions, but moves those on Secrets from Objects to Secrets.
 func (r Rights) SecretsApart() Rights {
 	objects, secrets := []rbacv1.PolicyRule{}, []rbacv1.PolicyRule{}
 	for _, rule := range r.Objects {
@@ -40,12 +40,12 @@ func (r Rights) SecretsApart() Rights {
 	return r
 }
 
-// permission is one thing that may be done: the smallest unit RBAC knows.
+// permission is the smallest unit of RBAC: one verb on one resource.
 type permission struct {
 	group, resource, name, verb string
 }
 
-// permissions takes rules apart, each permission once, sorted.
+// permissions returns the permissions of the rules, each once, sorted.
 func permissions(rules []rbacv1.PolicyRule) []permission {
 	found := map[permission]bool{}
 	for _, rule := range rules {
@@ -63,7 +63,7 @@ func permissions(rules []rbacv1.PolicyRule) []permission {
 			}
 		}
 	}
-	// What is granted for all names needs no mention by name.
+	// A permission for all names includes those by name.
 	maps.DeleteFunc(found, func(one permission, _ bool) bool {
 		return one.name != "" && found[permission{one.group, one.resource, "", one.verb}]
 	})
@@ -74,13 +74,13 @@ func comparePermissions(a, b permission) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.name, b.name), cmp.Compare(verbOrder(a.verb), verbOrder(b.verb)), cmp.Compare(a.verb, b.verb))
 }
 
-// verbOrder is the order people expect verbs in.
+// verbOrder returns the place of a verb in the usual order.
 func verbOrder(verb string) int {
 	return slices.Index([]string{"get", "list", "watch", "create", "update", "patch", "delete"}, verb)
 }
 
-// Compact returns rules that grant the same, as few as are readable: one for each set of resources of a group with the same verbs and
-// names. The result is sorted, so that manifests change only when rights do.
+// Compact returns fewer rules that grant the same, but stay readable: one for each set of resources of a group with the same verbs and
+// names. The result is sorted, so that manifests change only when permissions change.
 func Compact(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	verbs := map[permission][]string{}
 	for _, one := range permissions(rules) {

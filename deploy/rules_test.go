@@ -26,7 +26,7 @@ func TestCompact(t *testing.T) {
 			[]rbacv1.PolicyRule{rule("", "pods", "", "get"), rule("", "pods", "", "get")},
 			[]rbacv1.PolicyRule{rule("", "pods", "", "get")},
 		},
-		"verbs of one resource come together, in the usual order": {
+		"verbs of one resource are joined, in the usual order": {
 			[]rbacv1.PolicyRule{rule("", "pods", "", "patch"), rule("", "pods", "", "get", "list")},
 			[]rbacv1.PolicyRule{rule("", "pods", "", "get", "list", "patch")},
 		},
@@ -49,7 +49,7 @@ func TestCompact(t *testing.T) {
 			[]rbacv1.PolicyRule{rule("", "crds", "b", "get"), rule("", "crds", "a", "get")},
 			[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"crds"}, ResourceNames: []string{"a", "b"}, Verbs: []string{"get"}}},
 		},
-		"what is granted for all is not granted by name again": {
+		"a permission for all names is not repeated by name": {
 			[]rbacv1.PolicyRule{rule("", "leases", "mine", "get"), rule("", "leases", "", "get")},
 			[]rbacv1.PolicyRule{rule("", "leases", "", "get")},
 		},

@@ -9,8 +9,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// templateRules are about what workloads say beside their Pods: whose Pods they take for theirs, what else takes theirs for its own, and
-// what becomes of claims.
+// templateRules are the rules about other parts of workloads: which Pods they select, which other objects may select their Pods, and
+// whether claims are kept.
 func templateRules() []admissionv1.Validation {
 	metadata := func(field string) (is, was string) {
 		return "object.spec.template.?metadata.?" + field, "(oldObject == null ? optional.none() : oldObject.spec.template.?metadata.?" + field + ")"
@@ -19,15 +19,15 @@ func templateRules() []admissionv1.Validation {
 	labels, labelsBefore := metadata("labels")
 	return []admissionv1.Validation{
 		validation(bounded(annotations, annotationsBefore, "key.startsWith('"+stamp+"')"),
-			"the operator gives its Pods no annotations: some are orders to what injects containers"),
+			"the operator adds no annotations to its Pods: webhooks that inject containers act on some annotations"),
 		validation(bounded(labels, labelsBefore, isOwnLabel(labels)),
-			"the labels of the operator's Pods are its own: others lead somebody's clients there, or past somebody's NetworkPolicy"),
+			"the operator's Pods have only its own labels: with others, a user's Service or NetworkPolicy could select them"),
 		validation("request.resource.resource == 'jobs' ? !object.spec.?manualSelector.orValue(false) : ("+selectsOwn("object.spec.?selector")+
 			" || (oldObject != null && object.spec.selector == oldObject.spec.selector))",
-			"the operator's workloads adopt no Pods that somebody else made"),
+			"the operator's workloads adopt no Pods that another client made"),
 		validation("request.resource.resource != 'statefulsets' || object.spec.?serviceName.orValue('') == object.metadata.name + '-pods' || "+
 			"(oldObject != null && object.spec.?serviceName == oldObject.spec.?serviceName)",
-			"the Service of the operator's StatefulSets is NAME-pods: under another one their Pods could hide somebody's"),
+			"the Service of the operator's StatefulSets is NAME-pods: with another one, their Pods could take the DNS names of other Pods"),
 		validation("request.resource.resource != 'statefulsets' || ["+retention("whenDeleted")+", "+retention("whenScaled")+"].all(kept, kept)",
 			"the operator's StatefulSets keep their claims"),
 		validation("request.resource.resource != 'statefulsets' || "+
@@ -38,28 +38,28 @@ func templateRules() []admissionv1.Validation {
 	}
 }
 
-// retention is an expression: a StatefulSet that goes, or shrinks, leaves its claims; or it was told otherwise before.
+// retention returns an expression: a StatefulSet that is deleted, or scaled in, keeps its claims, or its policy does not change.
 func retention(when string) string {
 	field := "spec.?persistentVolumeClaimRetentionPolicy.?" + when
 	return fmt.Sprintf("(object.%[1]s.orValue('Retain') == 'Retain' || (oldObject != null && oldObject.%[1]s == object.%[1]s))", field)
 }
 
-// isOwnLabel is an expression: a key of a Pod's labels is one that the operator, or the controller of its Jobs, gives Pods.
+// isOwnLabel returns an expression: a key of a Pod's labels is one that the operator, or the controller of its Jobs, adds to Pods.
 func isOwnLabel(labels string) string {
 	keys := "key in ['app.kubernetes.io/instance', '" + OwnerLabel + "', 'azure.workload.identity/use', 'controller-uid', 'job-name']"
 	name := "(key == 'app.kubernetes.io/name' && " + labels + "[?key].orValue('') in ['mysql', 'mysql-backup', 'pulsar-consumer', 'tdset'])"
 	return strings.Join([]string{keys, name, "key.startsWith('" + ownPrefix + "')", "key.startsWith('batch.kubernetes.io/')"}, " || ")
 }
 
-// ownPrefix begins the operator's own labels.
+// ownPrefix is the prefix of the operator's own labels.
 const ownPrefix = schema.MySQLGroup + "/"
 
-// selectsOwn is an expression: a selector selects Pods with the operator's mark only.
+// selectsOwn returns an expression: a selector selects only Pods with the operator's label.
 func selectsOwn(selector string) string {
 	return fmt.Sprintf("%s.?matchLabels[?'%s'].orValue('') == '%s'", selector, OwnerLabel, Name)
 }
 
-// isNewClaim is an expression: a claim asks for a volume that nobody has had, or for what it asked for before.
+// isNewClaim returns an expression: a claim requests a new volume, or what it requested before.
 func isNewClaim(claim, before string) string {
 	return ofEach(claim+".spec.?%[1]s == "+before+".?spec.?%[1]s", "volumeName", "dataSource", "dataSourceRef", "selector", "volumeAttributesClassName")
 }

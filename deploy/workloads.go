@@ -6,8 +6,8 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// workloads are what Pods are made of: they pass the Pod Security Standard "restricted", and get no credentials of Kubernetes, neither by
-// themselves nor as a volume. A template that somebody else made, and that stays as it is, is not the operator's affair.
+// workloads is about the workloads that make Pods. Their Pods pass the Pod Security Standard "restricted", and get no credentials of
+// Kubernetes, neither by default nor as a volume. A template that another client made, and that does not change, is allowed.
 func (l Limits) workloads() restraint {
 	return restraint{
 		name: "workloads",
@@ -21,24 +21,24 @@ func (l Limits) workloads() restraint {
 	}
 }
 
-// podRules are about the Pods themselves.
+// podRules are the rules about the Pods themselves.
 func (l Limits) podRules() []admissionv1.Validation {
 	apart := ""
 	if l.PlainPods {
 		apart = "request.resource.resource == 'deployments' || "
 	}
 	rules := []admissionv1.Validation{
-		validation(reachesNoNode(), "the operator makes no Pods that reach the node"),
-		validation(probesItself(), "the operator's Pods are probed at their own addresses"),
-		validation(volumes(), "the operator's Pods mount Secrets, ConfigMaps, claims and empty folders only, and no service account's token"),
-		validation(l.getsNoToken(), "the operator's Pods get no service account's token"),
+		validation(reachesNoNode(), "the operator makes no Pods with access to the node"),
+		validation(probesItself(), "kubelet probes the operator's Pods only at their own addresses"),
+		validation(volumes(), "the operator's Pods mount only Secrets, ConfigMaps, claims, empty directories and the downward API, and no service account token"),
+		validation(l.getsNoToken(), "the operator's Pods get no service account token"),
 		validation(apart+isRestricted(), "the operator's Pods are restricted (Pod Security Standards)"),
 		validation(apart+hasRestrictedContainers(), "the containers of the operator's Pods are restricted (Pod Security Standards)"),
 		validation("variables.pod.?affinity.?podAntiAffinity.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]).size() == 0",
-			"the operator's Pods keep nobody off their node"),
+			"the operator's Pods have no required anti-affinity, which would keep other Pods off their node"),
 	}
 	if l.ReadsSecrets {
-		// Else a Pod would read for the operator what it may not read itself.
+		// Otherwise the operator could read a Secret through a Pod without the permission to read it.
 		rules = append(rules, validation("!("+usesSecrets()+") || "+
 			"authorizer.group('').resource('secrets').namespace(request.namespace).check('get').allowed()",
 			"the operator makes Pods with Secrets only in namespaces where it may read Secrets"))
@@ -47,8 +47,8 @@ func (l Limits) podRules() []admissionv1.Validation {
 		rules[at].Expression = "dyn(variables.pod) == variables.before || (" + rules[at].Expression + ")"
 	}
 	return append(rules,
-		validation(isPlacedByOthers(), "the operator chooses for its Pods no node, scheduler, toleration, priority, runtime or device, and shares no processes"),
-		validation(isNamedByOthers(), "the operator's Pods choose no names, which in the DNS of their namespace could hide a Service of another one"))
+		validation(isPlacedByOthers(), "the operator sets no node, scheduler, toleration, priority, runtime, device or shared process namespace for its Pods"),
+		validation(isNamedByOthers(), "the operator sets no host names for its Pods, because in the DNS of their namespace they could hide a Service of another namespace"))
 }
 
 func ofPod(conditions ...string) string { return "(" + strings.Join(conditions, " && ") + ")" }
@@ -57,7 +57,8 @@ func ofContainers(conditions ...string) string {
 	return "variables.containers.all(c, " + strings.Join(conditions, " && ") + ")"
 }
 
-// reachesNoNode is an expression: what every Pod has to be, also one that need not be restricted (Pod Security Standard "baseline").
+// reachesNoNode returns an expression that must be true for every Pod, also for one that need not be restricted (Pod Security Standard
+// "baseline").
 func reachesNoNode() string {
 	return ofPod("!variables.pod.?hostNetwork.orValue(false)", "!variables.pod.?hostPID.orValue(false)",
 		"!variables.pod.?hostIPC.orValue(false)", "!variables.pod.?securityContext.?seLinuxOptions.hasValue()",
@@ -74,13 +75,13 @@ func reachesNoNode() string {
 			"c.?securityContext.?appArmorProfile.?type.orValue('RuntimeDefault') == 'RuntimeDefault'"))
 }
 
-// probesItself is an expression: kubelet, which reaches what Pods cannot, sends its requests to the Pods alone.
+// probesItself returns an expression: kubelet, which reaches addresses that Pods cannot reach, sends its requests only to the Pods.
 func probesItself() string {
 	return ofContainers(ofEach("c.?%[1]s.?httpGet.?host.orValue('') == '' && c.?%[1]s.?tcpSocket.?host.orValue('') == ''",
 		"livenessProbe", "readinessProbe", "startupProbe", "lifecycle.?postStart", "lifecycle.?preStop"))
 }
 
-// getsNoToken is an expression: no account's token is in the Pods, nor may they choose whose it is.
+// getsNoToken returns an expression: the Pods get no token of a service account. Plain Pods may get that of the default account only.
 func (l Limits) getsNoToken() string {
 	none := "variables.pod.?automountServiceAccountToken.orValue(true) == false"
 	if l.PlainPods {
@@ -101,7 +102,8 @@ func hasRestrictedContainers() string {
 		"c.?securityContext.?runAsNonRoot.orValue(true)", "c.?securityContext.?runAsUser.orValue(1) != 0")
 }
 
-// isPlacedByOthers is an expression: where Pods run, before whom and beside what is left to others. What people wrote stays.
+// isPlacedByOthers returns an expression: the operator does not decide where Pods run, with which priority, and next to which other Pods.
+// It keeps what users wrote.
 func isPlacedByOthers() string {
 	const scheduler = "?schedulerName.orValue('default-scheduler')"
 	return staysAsBefore("nodeName", "nodeSelector", "affinity.?nodeAffinity", "affinity.?podAffinity", "tolerations",
@@ -109,16 +111,17 @@ func isPlacedByOthers() string {
 		" && dyn(variables.pod)." + scheduler + " == variables.before." + scheduler
 }
 
-// isNamedByOthers is an expression: with a name and a headless Service a Pod has an address in the DNS. That of postgres in prod is asked
-// for in the asking Pod's own namespace first, and in the namespace prod only then.
+// isNamedByOthers returns an expression: the operator sets no host names of Pods. With a host name and a headless Service, a Pod gets a
+// name in the DNS. A client that looks up postgres.prod first finds Pod postgres of Service prod in its own namespace, and only then
+// Service postgres in namespace prod.
 func isNamedByOthers() string { return staysAsBefore("hostname", "subdomain", "setHostnameAsFQDN") }
 
-// staysAsBefore is an expression: these fields of a Pod say what they said before, in a new template nothing.
+// staysAsBefore returns an expression: these fields of a Pod do not change, and are not set in a new template.
 func staysAsBefore(fields ...string) string {
 	return ofEach("dyn(variables.pod).?%[1]s == variables.before.?%[1]s", fields...)
 }
 
-// volumes is an expression: every volume is of a kind that the operator uses.
+// volumes returns an expression: every volume is of a kind that the operator uses.
 func volumes() string {
 	return "variables.pod.?volumes.orValue([]).all(v, has(v.secret) || has(v.configMap) || has(v.emptyDir) || " +
 		"has(v.persistentVolumeClaim) || has(v.downwardAPI) || " +
@@ -126,7 +129,7 @@ func volumes() string {
 		"!has(s.serviceAccountToken) && !has(s.clusterTrustBundle) && !has(s.podCertificate))))"
 }
 
-// usesSecrets is an expression: a Pod gets a Secret's content as files or in its environment, or an image by its password.
+// usesSecrets returns an expression: a Pod gets the content of a Secret as files or in its environment, or uses it to pull an image.
 func usesSecrets() string {
 	return "variables.pod.?imagePullSecrets.orValue([]).size() > 0 || " +
 		"variables.pod.?volumes.orValue([]).exists(v, has(v.secret) || has(v.projected)) || variables.containers.exists(c, " +
