@@ -34,8 +34,8 @@ func goTypes() map[string]reflect.Type {
 	}
 }
 
-// TestTypesAndDefinitionsAgree walks each Go type and its definition together: every field is in both, with the same kind of value,
-// and what the code takes for granted (a field without omitempty) the definition requires.
+// TestTypesAndDefinitionsAgree compares each Go type with its definition: every field is in both, with the same type of value. The
+// definition requires each field that the code expects (a field without omitempty).
 func TestTypesAndDefinitionsAgree(t *testing.T) {
 	t.Parallel()
 	for _, kind := range Kinds() {
@@ -54,7 +54,7 @@ func TestTypesAndDefinitionsAgree(t *testing.T) {
 	}
 }
 
-// TestComparisonNoticesDifferences keeps TestTypesAndDefinitionsAgree honest: each way in which a type and a schema can differ is found.
+// TestComparisonNoticesDifferences checks that TestTypesAndDefinitionsAgree finds every possible difference between a type and a schema.
 func TestComparisonNoticesDifferences(t *testing.T) {
 	t.Parallel()
 	text, number := apiextensionsv1.JSONSchemaProps{Type: "string"}, apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int32"}
@@ -78,7 +78,7 @@ func TestComparisonNoticesDifferences(t *testing.T) {
 		"a map where a struct was":  {narrow{}, apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}}, 2},
 		"a list of something else":  {[]string{}, apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &number}}, 1},
 		"a list without items":      {[]string{}, apiextensionsv1.JSONSchemaProps{Type: "array"}, 1},
-		"a type nobody compares":    {make(chan int), text, 1},
+		"an unsupported type":       {make(chan int), text, 1},
 		"a quantity that is a text": {resource.Quantity{}, text, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestComparisonNoticesDifferences(t *testing.T) {
 	}
 }
 
-// compare returns how the Go type and the schema differ; path says where we are.
+// compare returns the differences between the Go type and the schema at path.
 func compare(goType reflect.Type, props *apiextensionsv1.JSONSchemaProps, path string) []string {
 	for goType.Kind() == reflect.Pointer {
 		goType = goType.Elem()
@@ -160,13 +160,13 @@ func compareFields(goType reflect.Type, props *apiextensionsv1.JSONSchemaProps, 
 	return faults
 }
 
-// mustBeRequired says that the Go type counts on the field: it has no omitempty or omitzero, so its zero value means something.
+// mustBeRequired reports whether the Go type relies on the field: it has no omitempty or omitzero, so its zero value has a meaning.
 func mustBeRequired(field reflect.StructField, property apiextensionsv1.JSONSchemaProps) bool {
 	tag := field.Tag.Get("json")
 	return tag != "" && !strings.Contains(tag, "omit") && property.Default == nil
 }
 
-// jsonFields returns the fields by their JSON names, those of inlined structs included.
+// jsonFields returns the fields by their JSON names, including those of inlined structs.
 func jsonFields(goType reflect.Type) map[string]reflect.StructField {
 	fields := map[string]reflect.StructField{}
 	for _, field := range reflect.VisibleFields(goType) {
@@ -182,7 +182,7 @@ func jsonFields(goType reflect.Type) map[string]reflect.StructField {
 	return fields
 }
 
-// isPromoted says that the field is one of a struct that has a name of its own in JSON, as metadata does: it is compared there.
+// isPromoted reports whether the field belongs to an embedded struct with its own name in JSON, such as metadata. It is compared there.
 func isPromoted(goType reflect.Type, field reflect.StructField) bool {
 	return len(field.Index) > 1 && goType.Field(field.Index[0]).Tag.Get("json") != ",inline"
 }

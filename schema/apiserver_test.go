@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// apiServer does to one kind's documents what the API server does, with the API server's own code: prune what the schema does not
-// know, default, validate by schema and by CEL.
+// apiServer handles one kind's documents like the API server, with the API server's own code: it prunes fields that the schema does not
+// know, fills in defaults, and validates by schema and by CEL.
 type apiServer struct {
 	structure      *structural.Structural
 	validateCreate func(object *unstructured.Unstructured) field.ErrorList
@@ -85,7 +85,7 @@ func (s apiServer) admit(document string) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// create returns the object as stored, or why it is refused.
+// create returns the stored object, or the error that refuses it.
 func (s apiServer) create(document string) (*unstructured.Unstructured, error) {
 	object, err := s.admit(document)
 	if err != nil {
@@ -94,12 +94,12 @@ func (s apiServer) create(document string) (*unstructured.Unstructured, error) {
 	return object, s.validateCreate(object).ToAggregate()
 }
 
-// update returns why the change from one document to the other is refused.
+// update returns the error that refuses the change from one document to the other.
 func (s apiServer) update(t *testing.T, before, after string) error {
 	t.Helper()
 	old, err := s.create(before)
 	if err != nil {
-		t.Fatalf("the document to begin with is refused: %v", err)
+		t.Fatalf("the first document is refused: %v", err)
 	}
 	object, err := s.admit(after)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s apiServer) update(t *testing.T, before, after string) error {
 	return s.validateUpdate(object, old).ToAggregate()
 }
 
-// wantRefusal fails unless err is there and contains every one of the parts; no parts mean that err must be nil.
+// wantRefusal fails unless err is not nil and contains all parts; no parts mean that err must be nil.
 func wantRefusal(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if len(parts) == 0 {

@@ -7,7 +7,7 @@ import (
 	magalixv1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 )
 
-// seedMonitor is the document of the founding lab, letter for letter: it must always apply.
+// seedMonitor is the document of the founding lab, letter for letter. The API server must always accept it.
 const seedMonitor = `
 apiVersion: magalix.com/v1
 kind: ConfigMonitor
@@ -38,7 +38,7 @@ func TestSeedMonitorApplies(t *testing.T) {
 	}
 }
 
-// TestMonitorDocuments lists what is refused, and what the user is told. No words mean it is accepted.
+// TestMonitorDocuments lists what is refused, and with which message. No message means that it is accepted.
 func TestMonitorDocuments(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "ConfigMonitor")

@@ -9,13 +9,13 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Decode fills into (a pointer to a kind's type) from an object of the API. Fields the type does not know are left out: they come
-// from a newer version of the definition, which this program must tolerate.
+// Decode fills into (a pointer to a kind's type) from an object of the API. It ignores fields that the type does not have: they come from a
+// newer version of the definition, which this program must tolerate.
 func Decode(object *unstructured.Unstructured, into any) error {
 	return decode(object, into, false)
 }
 
-// DecodeStrict is Decode, but a field the type does not know is an error. It is for tests and for documents people wrote.
+// DecodeStrict is like Decode, but a field that the type does not have is an error. It is for tests and for documents that people wrote.
 func DecodeStrict(object *unstructured.Unstructured, into any) error {
 	return decode(object, into, true)
 }
@@ -31,9 +31,8 @@ func decode(object *unstructured.Unstructured, into any, strict bool) error {
 	return nil
 }
 
-// Encode turns a typed value (a status, most of the time) into the content of an unstructured object. What the type's tags say to
-// omit when unset is omitted, so that a server-side apply of the result owns only what was said. Whole numbers become int64, as
-// API machinery needs them.
+// Encode turns a typed value (usually a status) into the content of an unstructured object. It omits unset fields according to the type's
+// tags, so that a server-side apply of the result owns only fields that are set. Whole numbers become int64, as API machinery needs them.
 func Encode(typed any) (map[string]any, error) {
 	document, err := json.Marshal(typed)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"path"
 )
 
-// definitions holds the CustomResourceDefinitions as they were written: <group folder>/<version>/<plural>.<group>.yaml.
+// definitions holds the files of the CustomResourceDefinitions: <group folder>/<version>/<plural>.<group>.yaml.
 //
 //go:embed */*/*.yaml
 var definitions embed.FS
 
-// Definition returns the YAML of the kind's CustomResourceDefinition, byte for byte as in the source. It fails only if the program
-// was built from a table row without a file.
+// Definition returns the YAML of the kind's CustomResourceDefinition, byte for byte as in the source. It fails only if the table has a kind
+// without exactly one file.
 func Definition(kind Kind) ([]byte, error) {
 	found, err := definitionFiles(kind)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDefinitionsAreAcceptedByTheAPIServer runs what the API server runs when a definition is created: structural schema, defaults
-// against their own schema, compilation of every CEL rule and the estimate of its cost.
+// TestDefinitionsAreAcceptedByTheAPIServer runs the API server's checks for a new definition: structural schema, defaults against their own
+// schema, compilation of every CEL rule and the estimate of its cost.
 func TestDefinitionsAreAcceptedByTheAPIServer(t *testing.T) {
 	t.Parallel()
 	for _, kind := range Kinds() {

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MySQLGroup is the API group of the MySQL kinds, and the prefix of every label and annotation the operator invents.
+// MySQLGroup is the API group of the MySQL kinds, and the prefix of the operator's own labels and annotations.
 const MySQLGroup = "cr.mysqloperator.grtl.github.com"
 
-// AppliedAnnotation is where a child with a spec has the digest of what the operator applied last.
+// AppliedAnnotation is the annotation of a child with a spec that holds the digest of what the operator applied last.
 const AppliedAnnotation = MySQLGroup + "/applied"
 
 // MagalixGroup is the API group of ConfigMonitor.
@@ -31,15 +31,15 @@ const VMGroupGroup = "vm.codeconnect.vmworld.com"
 
 // Kind is one row of the table of kinds.
 type Kind struct {
-	// Group, Version and Kind are the apiVersion and kind a user writes.
+	// Group, Version and Kind are the apiVersion and kind that a user writes.
 	Group, Version, Kind string
 	// Plural is the resource's name in URLs and RBAC rules: lower case.
 	Plural string
-	// Default says that the operator serves the kind without being asked to by --kinds.
+	// Default says that the operator serves the kind when --kinds is not set.
 	Default bool
 }
 
-// Kinds returns the table of kinds: a fresh slice every call, in the order they are presented to people.
+// Kinds returns the table of kinds, in the order for help texts. Each call returns a new slice.
 func Kinds() []Kind {
 	return []Kind{
 		{Group: MySQLGroup, Version: "v1", Kind: "MySQLCluster", Plural: "mysqlclusters", Default: true},
@@ -63,12 +63,12 @@ func (k Kind) GVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Plural}
 }
 
-// DefinitionName returns the name the kind's CustomResourceDefinition must have: "<plural>.<group>".
+// DefinitionName returns the name that the kind's CustomResourceDefinition must have: "<plural>.<group>".
 func (k Kind) DefinitionName() string {
 	return k.Plural + "." + k.Group
 }
 
-// Select returns the kinds the names mean, in the table's order and each once. A name is a kind ("MySQLCluster"), a plural
+// Select returns the kinds with these names, in the table's order and each once. A name is a kind ("MySQLCluster"), a plural
 // ("mysqlclusters") or "all", in any letter case. No names mean the default kinds. An unknown name is an error that lists the known ones.
 func Select(names []string) ([]Kind, error) {
 	wanted := []string{}

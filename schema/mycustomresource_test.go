@@ -8,7 +8,7 @@ import (
 	pocv1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
 )
 
-// seedCustomResource is what the founding walk-through shows of its first resource: it must always apply.
+// seedCustomResource is the first resource of the founding walk-through. The API server must always accept it.
 const seedCustomResource = `
 apiVersion: poc.test.domain/v1
 kind: MyCustomResource
@@ -33,7 +33,7 @@ func TestSeedCustomResourceApplies(t *testing.T) {
 	}
 }
 
-// TestCustomResourceDocuments lists what is refused, and what the user is told. No words mean it is accepted.
+// TestCustomResourceDocuments lists what is refused, and with which message. No message means that it is accepted.
 func TestCustomResourceDocuments(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MyCustomResource")

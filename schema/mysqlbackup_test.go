@@ -72,7 +72,7 @@ func TestSeedBackupsApply(t *testing.T) {
 	}
 }
 
-// TestBackupDefaults: a schedule says what holds for it; an instance says nothing by itself, or its schedule's settings would not apply.
+// TestBackupDefaults: a schedule has defaults; an instance has none, because otherwise its schedule's settings would not apply.
 func TestBackupDefaults(t *testing.T) {
 	t.Parallel()
 	for kind, test := range map[string]struct {
@@ -98,7 +98,7 @@ func TestBackupDefaults(t *testing.T) {
 	}
 }
 
-// TestScheduleTimes lists times, with what is said about those that are refused.
+// TestScheduleTimes lists times that are accepted, and times that are refused with their messages.
 func TestScheduleTimes(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLBackupSchedule")
@@ -130,13 +130,13 @@ func TestScheduleTimes(t *testing.T) {
 			_, err := server.create(schedule("a", fmt.Sprintf("cluster: c, time: %q", time)))
 			wantRefusal(t, err, "set spec.timeZone instead")
 			if strings.Contains(err.Error(), "five cron fields") {
-				t.Errorf("the remedy is hidden among others: %v", err)
+				t.Errorf("other messages hide the one that helps: %v", err)
 			}
 		})
 	}
 }
 
-// TestScheduleDocuments lists what is refused when a schedule is created, and what the user is told. No words mean it is accepted.
+// TestScheduleDocuments lists what is refused when a schedule is created, and with which message. No message means that it is accepted.
 func TestScheduleDocuments(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLBackupSchedule")
@@ -175,7 +175,7 @@ func TestScheduleDocuments(t *testing.T) {
 		"retention for a moment":     {with("retention: {keepFor: 59s}"), []string{"spec.retention.keepFor must be a time of at least a minute"}},
 		"retention of no time":       {with("retention: {keepFor: 0h}"), []string{"spec.retention.keepFor must be a time of at least a minute"}},
 		"retention for a century":    {with("retention: {keepFor: 876000h}"), nil},
-		"retention beyond measure":   {with("retention: {keepFor: 99999999h}"), []string{"spec.retention.keepFor must be a time"}},
+		"retention that is too long": {with("retention: {keepFor: 99999999h}"), []string{"spec.retention.keepFor must be a time"}},
 		"retention of minus an hour": {with("retention: {keepFor: -1h}"), []string{"spec.retention.keepFor must be a time"}},
 		"no failed ones":             {with("failedHistoryLimit: 0"), nil},
 		"fewer failed than none":     {with("failedHistoryLimit: -1"), []string{"spec.failedHistoryLimit"}},
@@ -196,60 +196,60 @@ func TestBackupSettings(t *testing.T) {
 		spec string
 		told []string
 	}{
-		"storage and its class":       {"storage: 10Gi, storageClassName: fast", nil},
-		"storage as a number":         {"storage: 1073741824", nil},
-		"storage in gigabytes":        {"storage: 1GB", []string{"spec.storage must be a quantity such as"}},
-		"storage 0":                   {"storage: 0", []string{"spec.storage must be at least 64Mi"}},
-		"a class in capitals":         {"storageClassName: Fast", []string{"spec.storageClassName must be the name"}},
-		"a claim":                     {"destination: {claim: backups}", nil},
-		"a folder in a claim":         {"destination: {claim: backups, url: 'file:///mysql/nightly'}", nil},
-		"the root of a claim":         {"destination: {claim: backups, url: 'file:///'}", nil},
-		"a bucket":                    {"destination: {url: 's3://backups', secret: s}", nil},
-		"a bucket with options":       {"destination: {url: 's3://backups/a/b?region=eu-central-1&endpoint=https://s3.example.com:9000&use_path_style=true', secret: s}", nil},
-		"a bucket by identity":        {"destination: {url: 'gs://backups/mysql', serviceAccountName: backup}", nil},
-		"identity and own authority":  {"destination: {url: 's3://backups', secret: ca, serviceAccountName: backup}", nil},
-		"a container":                 {"destination: {url: 'azblob://backups/mysql', secret: s}", nil},
-		"a bucket with a key's id":    {"destination: {url: 's3://backups?ssetype=aws:kms&kmskeyid=1234'}", nil},
-		"nowhere":                     {"destination: {}", []string{"spec.destination needs a url or a claim"}},
-		"a Secret alone":              {"destination: {secret: s}", []string{"spec.destination needs a url or a claim"}},
-		"an empty URL":                {"destination: {url: ''}", []string{"spec.destination.url"}},
-		"a website":                   {"destination: {url: 'https://example.com/backups'}", []string{"spec.destination.url must begin with s3://, gs://, azblob:// or file://"}},
-		"a path":                      {"destination: {url: /backups, claim: c}", []string{"spec.destination.url must begin with"}},
-		"capitals":                    {"destination: {url: 'S3://backups'}", []string{"spec.destination.url must begin with"}},
-		"no bucket":                   {"destination: {url: 's3://'}", []string{"spec.destination.url must name the bucket"}},
-		"no bucket but a folder":      {"destination: {url: 's3:///folder'}", []string{"spec.destination.url must name the bucket"}},
-		"a bucket and a claim":        {"destination: {url: 's3://backups', claim: c}", []string{"spec.destination has both a bucket and a claim"}},
-		"a folder without a claim":    {"destination: {url: 'file:///mysql'}", []string{"spec.destination.claim is missing"}},
-		"a folder that is a host":     {"destination: {url: 'file://mysql', claim: c}", []string{"spec.destination.url must have three slashes"}},
-		"a folder with options":       {"destination: {url: 'file:///mysql?create_dir=true', claim: c}", []string{"spec.destination.url must have three slashes and no options"}},
-		"a folder with a Secret":      {"destination: {url: 'file:///mysql', claim: c, secret: s}", []string{"spec.destination.secret has the credentials for a bucket"}},
-		"a claim with a Secret":       {"destination: {claim: c, secret: s}", []string{"spec.destination.secret has the credentials for a bucket"}},
-		"out of the folder":           {"destination: {url: 's3://backups/a/../b'}", []string{"spec.destination.url must be plain ASCII", "'..'"}},
-		"out at the end":              {"destination: {url: 'file:///mysql/..', claim: c}", []string{"'..'"}},
-		"a folder that is a dot":      {"destination: {url: 's3://backups/./b'}", []string{"'.'"}},
-		"a folder with dots":          {"destination: {url: 's3://backups/v1.2/..b/c..'}", nil},
-		"a space":                     {"destination: {url: 's3://backups/my folder'}", []string{"write other characters as %XX"}},
-		"an umlaut":                   {"destination: {url: 's3://backups/größe'}", []string{"plain ASCII"}},
-		"a fragment":                  {"destination: {url: 's3://backups/a#b'}", []string{"without '#'"}},
-		"a password in the URL":       {"destination: {url: 's3://key:secret@backups/mysql'}", []string{"spec.destination.url must not hold credentials", "spec.destination.secret"}},
-		"a user in the URL":           {"destination: {url: 's3://key@backups/mysql'}", []string{"must not hold credentials"}},
-		"a password of the endpoint":  {"destination: {url: 's3://backups?endpoint=https://key:secret@s3.example.com'}", []string{"must not hold credentials"}},
-		"a key as an option":          {"destination: {url: 's3://backups?region=x&AWS_SECRET_ACCESS_KEY=abc'}", []string{"must not hold credentials"}},
-		"a signature as an option":    {"destination: {url: 'azblob://backups?sv=2020&sig=abc'}", []string{"must not hold credentials"}},
-		"a claim elsewhere":           {"destination: {claim: other/c}", []string{"spec.destination.claim must be the name of a PersistentVolumeClaim in the same namespace"}},
-		"a Secret elsewhere":          {"destination: {url: 's3://backups', secret: other/s}", []string{"spec.destination.secret must be the name of a Secret in the same namespace"}},
-		"an account elsewhere":        {"destination: {url: 's3://backups', serviceAccountName: 'n:a'}", []string{"spec.destination.serviceAccountName must be the name"}},
-		"encryption":                  {"encryption: {secret: key}", nil},
-		"encryption without a key":    {"encryption: {}", []string{"spec.encryption.secret: Required value"}},
-		"encryption by a key in text": {"encryption: {secret: AGE-SECRET-KEY-1}", []string{"spec.encryption.secret must be the name of a Secret"}},
-		"a limit":                     {"bandwidthLimit: 20Mi", nil},
-		"a limit as a number":         {"bandwidthLimit: 1000000", nil},
-		"a limit of nothing":          {"bandwidthLimit: 0", []string{"spec.bandwidthLimit must be bytes per second", "leave it out"}},
-		"a limit in megabits":         {"bandwidthLimit: 20Mbit", []string{"spec.bandwidthLimit must be bytes per second"}},
-		"a limit by a slip":           {"bandwidthLimit: 20m", []string{"spec.bandwidthLimit must be bytes per second"}},
-		"a month and a second":        {"activeDeadlineSeconds: 2592001", []string{"spec.activeDeadlineSeconds"}},
-		"data goes with the instance": {"deletionPolicy: Delete", nil},
-		"data is orphaned":            {"deletionPolicy: Orphan", []string{"spec.deletionPolicy", `"Retain"`, `"Delete"`}},
+		"storage and its class":             {"storage: 10Gi, storageClassName: fast", nil},
+		"storage as a number":               {"storage: 1073741824", nil},
+		"storage in gigabytes":              {"storage: 1GB", []string{"spec.storage must be a quantity such as"}},
+		"storage 0":                         {"storage: 0", []string{"spec.storage must be at least 64Mi"}},
+		"a class in capitals":               {"storageClassName: Fast", []string{"spec.storageClassName must be the name"}},
+		"a claim":                           {"destination: {claim: backups}", nil},
+		"a folder in a claim":               {"destination: {claim: backups, url: 'file:///mysql/nightly'}", nil},
+		"the root of a claim":               {"destination: {claim: backups, url: 'file:///'}", nil},
+		"a bucket":                          {"destination: {url: 's3://backups', secret: s}", nil},
+		"a bucket with options":             {"destination: {url: 's3://backups/a/b?region=eu-central-1&endpoint=https://s3.example.com:9000&use_path_style=true', secret: s}", nil},
+		"a bucket by identity":              {"destination: {url: 'gs://backups/mysql', serviceAccountName: backup}", nil},
+		"identity and own authority":        {"destination: {url: 's3://backups', secret: ca, serviceAccountName: backup}", nil},
+		"a container":                       {"destination: {url: 'azblob://backups/mysql', secret: s}", nil},
+		"a bucket with a key's id":          {"destination: {url: 's3://backups?ssetype=aws:kms&kmskeyid=1234'}", nil},
+		"nowhere":                           {"destination: {}", []string{"spec.destination needs a url or a claim"}},
+		"a Secret alone":                    {"destination: {secret: s}", []string{"spec.destination needs a url or a claim"}},
+		"an empty URL":                      {"destination: {url: ''}", []string{"spec.destination.url"}},
+		"a website":                         {"destination: {url: 'https://example.com/backups'}", []string{"spec.destination.url must begin with s3://, gs://, azblob:// or file://"}},
+		"a path":                            {"destination: {url: /backups, claim: c}", []string{"spec.destination.url must begin with"}},
+		"capitals":                          {"destination: {url: 'S3://backups'}", []string{"spec.destination.url must begin with"}},
+		"no bucket":                         {"destination: {url: 's3://'}", []string{"spec.destination.url must name the bucket"}},
+		"no bucket but a folder":            {"destination: {url: 's3:///folder'}", []string{"spec.destination.url must name the bucket"}},
+		"a bucket and a claim":              {"destination: {url: 's3://backups', claim: c}", []string{"spec.destination has both a bucket and a claim"}},
+		"a folder without a claim":          {"destination: {url: 'file:///mysql'}", []string{"spec.destination.claim is missing"}},
+		"a folder that is a host":           {"destination: {url: 'file://mysql', claim: c}", []string{"spec.destination.url must have three slashes"}},
+		"a folder with options":             {"destination: {url: 'file:///mysql?create_dir=true', claim: c}", []string{"spec.destination.url must have three slashes and no options"}},
+		"a folder with a Secret":            {"destination: {url: 'file:///mysql', claim: c, secret: s}", []string{"spec.destination.secret has the credentials for a bucket"}},
+		"a claim with a Secret":             {"destination: {claim: c, secret: s}", []string{"spec.destination.secret has the credentials for a bucket"}},
+		"out of the folder":                 {"destination: {url: 's3://backups/a/../b'}", []string{"spec.destination.url must be plain ASCII", "'..'"}},
+		"out at the end":                    {"destination: {url: 'file:///mysql/..', claim: c}", []string{"'..'"}},
+		"a folder that is a dot":            {"destination: {url: 's3://backups/./b'}", []string{"'.'"}},
+		"a folder with dots":                {"destination: {url: 's3://backups/v1.2/..b/c..'}", nil},
+		"a space":                           {"destination: {url: 's3://backups/my folder'}", []string{"write other characters as %XX"}},
+		"an umlaut":                         {"destination: {url: 's3://backups/größe'}", []string{"plain ASCII"}},
+		"a fragment":                        {"destination: {url: 's3://backups/a#b'}", []string{"without '#'"}},
+		"a password in the URL":             {"destination: {url: 's3://key:secret@backups/mysql'}", []string{"spec.destination.url must not hold credentials", "spec.destination.secret"}},
+		"a user in the URL":                 {"destination: {url: 's3://key@backups/mysql'}", []string{"must not hold credentials"}},
+		"a password of the endpoint":        {"destination: {url: 's3://backups?endpoint=https://key:secret@s3.example.com'}", []string{"must not hold credentials"}},
+		"a key as an option":                {"destination: {url: 's3://backups?region=x&AWS_SECRET_ACCESS_KEY=abc'}", []string{"must not hold credentials"}},
+		"a signature as an option":          {"destination: {url: 'azblob://backups?sv=2020&sig=abc'}", []string{"must not hold credentials"}},
+		"a claim elsewhere":                 {"destination: {claim: other/c}", []string{"spec.destination.claim must be the name of a PersistentVolumeClaim in the same namespace"}},
+		"a Secret elsewhere":                {"destination: {url: 's3://backups', secret: other/s}", []string{"spec.destination.secret must be the name of a Secret in the same namespace"}},
+		"an account elsewhere":              {"destination: {url: 's3://backups', serviceAccountName: 'n:a'}", []string{"spec.destination.serviceAccountName must be the name"}},
+		"encryption":                        {"encryption: {secret: key}", nil},
+		"encryption without a key":          {"encryption: {}", []string{"spec.encryption.secret: Required value"}},
+		"encryption by a key in text":       {"encryption: {secret: AGE-SECRET-KEY-1}", []string{"spec.encryption.secret must be the name of a Secret"}},
+		"a limit":                           {"bandwidthLimit: 20Mi", nil},
+		"a limit as a number":               {"bandwidthLimit: 1000000", nil},
+		"a limit of nothing":                {"bandwidthLimit: 0", []string{"spec.bandwidthLimit must be bytes per second", "leave it out"}},
+		"a limit in megabits":               {"bandwidthLimit: 20Mbit", []string{"spec.bandwidthLimit must be bytes per second"}},
+		"a limit by a slip":                 {"bandwidthLimit: 20m", []string{"spec.bandwidthLimit must be bytes per second"}},
+		"a month and a second":              {"activeDeadlineSeconds: 2592001", []string{"spec.activeDeadlineSeconds"}},
+		"data is deleted with the instance": {"deletionPolicy: Delete", nil},
+		"data is orphaned":                  {"deletionPolicy: Orphan", []string{"spec.deletionPolicy", `"Retain"`, `"Delete"`}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -261,7 +261,7 @@ func TestBackupSettings(t *testing.T) {
 	}
 }
 
-// TestInstanceDocuments lists what is refused when an instance is created, and what the user is told. No words mean it is accepted.
+// TestInstanceDocuments lists what is refused when an instance is created, and with which message. No message means that it is accepted.
 func TestInstanceDocuments(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLBackupInstance")
@@ -290,7 +290,7 @@ func TestInstanceDocuments(t *testing.T) {
 	}
 }
 
-// TestScheduleChanges lists what may and may not change in a schedule that exists.
+// TestScheduleChanges lists what may and may not change in an existing schedule.
 func TestScheduleChanges(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLBackupSchedule")
@@ -313,7 +313,7 @@ func TestScheduleChanges(t *testing.T) {
 	}
 }
 
-// TestInstanceChanges lists what may and may not change in an instance: one word, in full and where nothing was said before.
+// TestInstanceChanges lists what may and may not change in an instance: one field each, also a field that was not set before.
 func TestInstanceChanges(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLBackupInstance")
@@ -350,8 +350,8 @@ func TestInstanceChanges(t *testing.T) {
 	}
 }
 
-// TestBackupSettingsAreTheSame compares what schedules and instances share: an instance gets its schedule's settings letter for letter, so
-// that it must accept whatever a schedule does. Only defaults, what they say about them, and what may change later differ.
+// TestBackupSettingsAreTheSame compares the settings that schedules and instances share. An instance gets an exact copy of its schedule's
+// settings, so it must accept everything that a schedule accepts. Only defaults, descriptions, and what may change later differ.
 func TestBackupSettingsAreTheSame(t *testing.T) {
 	t.Parallel()
 	schedules, instances := specOf(t, "MySQLBackupSchedule"), specOf(t, "MySQLBackupInstance")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestClusterRestores lists what a cluster may start from, and what the user is told. No words mean it is accepted.
+// TestClusterRestores lists what a cluster may start from, and what is refused with which message. No message means that it is accepted.
 func TestClusterRestores(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
@@ -23,7 +23,7 @@ func TestClusterRestores(t *testing.T) {
 		"a backup by URL and identity":  {"fromBackupURL: 'gs://backups/shop/orders/b'", nil},
 		"a backup in a volume":          {"fromBackupURL: 'file:///shop/orders/b', restore: {claim: c}", nil},
 		"a long URL":                    {"fromBackupURL: 's3://b/" + strings.Repeat("a", 2000) + "'", nil},
-		"a URL beyond measure":          {"fromBackupURL: 's3://b/" + strings.Repeat("a", 2048) + "'", []string{"spec.fromBackupURL", "2048"}},
+		"a URL that is too long":        {"fromBackupURL: 's3://b/" + strings.Repeat("a", 2048) + "'", []string{"spec.fromBackupURL", "2048"}},
 		"both":                          {"fromBackup: b, fromBackupURL: '" + url + "'", []string{"spec.fromBackup and spec.fromBackupURL both say where to start from"}},
 		"neither":                       {"restore: {secret: s}", []string{"spec.restore is for reading the backup", "remove spec.restore"}},
 		"nothing to restore with":       {"fromBackup: b, restore: {}", []string{"spec.restore"}},
@@ -50,7 +50,7 @@ func TestClusterRestores(t *testing.T) {
 	}
 }
 
-// TestClusterRestoreChanges: where a cluster starts from is said once; what it takes to read it may be mended until it is read.
+// TestClusterRestoreChanges: the backup that a cluster starts from is set once. The settings for reading it may change until it is read.
 func TestClusterRestoreChanges(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
@@ -64,7 +64,7 @@ func TestClusterRestoreChanges(t *testing.T) {
 		"a URL in place of a name":     {", fromBackup: b", ", fromBackupURL: 's3://b/c'", "", []string{"spec.fromBackupURL applies only while"}},
 		"a URL removed":                {", fromBackupURL: 's3://b/c'", "", complete, nil},
 		"credentials set later":        {", fromBackup: b", ", fromBackup: b, restore: {secret: s}", "", nil},
-		"credentials mended":           {", fromBackup: b, restore: {secret: s}", ", fromBackup: b, restore: {secret: t}", failed, nil},
+		"credentials corrected":        {", fromBackup: b, restore: {secret: s}", ", fromBackup: b, restore: {secret: t}", failed, nil},
 		"credentials removed":          {", fromBackup: b, restore: {secret: s}", ", fromBackup: b", failed, nil},
 		"too late":                     {", fromBackup: b, restore: {secret: s}", ", fromBackup: b, restore: {secret: t}", complete, []string{"spec.restore cannot be set or changed any more"}},
 		"set too late":                 {", fromBackup: b", ", fromBackup: b, restore: {secret: t}", complete, []string{"spec.restore cannot be set or changed any more"}},
@@ -80,8 +80,8 @@ func TestClusterRestoreChanges(t *testing.T) {
 	}
 }
 
-// TestClusterRestoreSettings: a restore that stops with SettingsMismatch asks for settings that data is laid out by. They may be written
-// until there is data.
+// TestClusterRestoreSettings: a restore that stops with SettingsMismatch needs settings that the layout of the data depends on. A user may
+// write them until there is data.
 func TestClusterRestoreSettings(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
@@ -92,19 +92,19 @@ func TestClusterRestoreSettings(t *testing.T) {
 		before, after, status string
 		told                  []string
 	}{
-		"what the message says":                {", fromBackup: b", ", fromBackup: b, config: {innodb_page_size: '8192'}", failed, nil},
-		"beside other settings":                {", fromBackup: b, config: {max_connections: '9'}", ", fromBackup: b, config: {max_connections: '9', lower_case_table_names: '1'}", failed, nil},
-		"before the operator has looked":       {", fromBackupURL: 's3://b/c'", ", fromBackupURL: 's3://b/c', config: {lower-case-table-names: '1'}", "", nil},
-		"what should not have been there":      {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b", failed, nil},
-		"another value":                        {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b, config: {innodb_page_size: 4k}", failed, nil},
-		"a value that no mysqld takes":         {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b, config: {innodb_page_size: 5k}", failed, values},
-		"a spelling that would not be seen":    {", fromBackup: b, config: {max_connections: '9'}", ", fromBackup: b, config: {plugin_innodb_page_size: 8k}", failed, values},
-		"the restore is complete":              {", fromBackup: b", ", fromBackup: b, config: {innodb_page_size: 8k}", complete, layout},
-		"complete, and a setting is taken":     {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b", complete, layout},
-		"complete, and others change":          {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b, config: {innodb_page_size: 8k, max_connections: '9'}", complete, nil},
-		"a member has written":                 {", fromBackup: b", ", fromBackup: b, config: {innodb_page_size: 8k}", used, layout},
-		"the backup goes in the same moment":   {", fromBackup: b", ", config: {innodb_page_size: 8k}", failed, layout},
-		"a cluster that did not begin with it": {"", ", config: {innodb_page_size: 8k}", "", layout},
+		"what the message says":                   {", fromBackup: b", ", fromBackup: b, config: {innodb_page_size: '8192'}", failed, nil},
+		"in addition to other settings":           {", fromBackup: b, config: {max_connections: '9'}", ", fromBackup: b, config: {max_connections: '9', lower_case_table_names: '1'}", failed, nil},
+		"before the operator has looked":          {", fromBackupURL: 's3://b/c'", ", fromBackupURL: 's3://b/c', config: {lower-case-table-names: '1'}", "", nil},
+		"a setting that should not have been set": {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b", failed, nil},
+		"another value":                           {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b, config: {innodb_page_size: 4k}", failed, nil},
+		"a value that no mysqld accepts":          {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b, config: {innodb_page_size: 5k}", failed, values},
+		"a spelling that would not be seen":       {", fromBackup: b, config: {max_connections: '9'}", ", fromBackup: b, config: {plugin_innodb_page_size: 8k}", failed, values},
+		"the restore is complete":                 {", fromBackup: b", ", fromBackup: b, config: {innodb_page_size: 8k}", complete, layout},
+		"complete, and a setting is removed":      {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b", complete, layout},
+		"complete, and others change":             {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b, config: {innodb_page_size: 8k, max_connections: '9'}", complete, nil},
+		"a member has written":                    {", fromBackup: b", ", fromBackup: b, config: {innodb_page_size: 8k}", used, layout},
+		"the backup is removed at the same time":  {", fromBackup: b", ", config: {innodb_page_size: 8k}", failed, layout},
+		"a cluster that did not begin with it":    {"", ", config: {innodb_page_size: 8k}", "", layout},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

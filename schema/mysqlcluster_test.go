@@ -10,7 +10,7 @@ import (
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// seedCluster is the document the project began with, letter for letter: it must always apply.
+// seedCluster is the document that the project began with, letter for letter. The API server must always accept it.
 const seedCluster = `
 apiVersion: cr.mysqloperator.grtl.github.com/v1
 kind: MySQLCluster
@@ -60,7 +60,7 @@ func TestClusterDefaults(t *testing.T) {
 	}
 }
 
-// TestClusterDocuments lists what is refused when a cluster is created, and what the user is told. No words mean it is accepted.
+// TestClusterDocuments lists what is refused when a cluster is created, and with which message. No message means that it is accepted.
 func TestClusterDocuments(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
@@ -115,7 +115,7 @@ func TestClusterDocuments(t *testing.T) {
 		"TLS required by a setting":  {cluster("a", "secret: s, tls: {required: false}, config: {require_secure_transport: 'ON'}"), nil},
 		"TLS required and not":       {cluster("a", "secret: s, tls: {required: true}, config: {require-secure-transport: 'OFF'}"), []string{"spec.config must not set require-secure-transport", "remove it from spec.config"}},
 		"a network":                  {cluster("a", "secret: s, network: {allowFrom: [{podLabels: {app: shop, app.kubernetes.io/name: web}}, {namespaceLabels: {team: a}, podLabels: {app: ''}}, {cidr: 10.0.0.0/8}], metricsFrom: [{namespaceLabels: {kubernetes.io/metadata.name: monitoring}}]}"), nil},
-		"a network of nobody":        {cluster("a", "secret: s, network: {}"), nil},
+		"an empty network":           {cluster("a", "secret: s, network: {}"), nil},
 		"a peer of no kind":          {cluster("a", "secret: s, network: {allowFrom: [{}]}"), []string{"spec.network.allowFrom must have in each entry either cidr"}},
 		"a peer of two kinds":        {cluster("a", "secret: s, network: {metricsFrom: [{cidr: 10.0.0.0/8, podLabels: {a: b}}]}"), []string{"spec.network.metricsFrom must have in each entry either cidr"}},
 		"a peer that selects all":    {cluster("a", "secret: s, network: {allowFrom: [{podLabels: {}}]}"), []string{"podLabels", "at least 1"}},
@@ -157,7 +157,7 @@ func TestClusterDocuments(t *testing.T) {
 	}
 }
 
-// manySettings are so many settings, with the longest names that MySQL has.
+// manySettings returns this many settings, with the longest names that MySQL has.
 func manySettings(count int) string {
 	settings := make([]string, 0, count)
 	for number := range count {
@@ -166,7 +166,7 @@ func manySettings(count int) string {
 	return strings.Join(settings, ", ")
 }
 
-// TestClusterSettingsOfTheOperator lists settings that would break the cluster, in the spellings mysqld understands.
+// TestClusterSettingsOfTheOperator lists settings that would break the cluster, in the spellings that mysqld accepts.
 func TestClusterSettingsOfTheOperator(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
@@ -178,7 +178,7 @@ func TestClusterSettingsOfTheOperator(t *testing.T) {
 		"skip-replica-start", "innodb_flush_log_at_trx_commit", "relay-log", "bind-address", "mysqlx", "mysqlx_ssl_ca", "skip-name-resolve",
 		"secure_file_priv", "tmpdir", "persisted_globals_load", "auto_generate_certs", "skip_ssl", "help", "daemonize", "initialize-insecure",
 		"replica_skip_errors", "slave_exec_mode", "offline_mode",
-		// Places of files: what is written there may be what the next start reads.
+		// Places of files: mysqld may read at its next start what it writes there.
 		"general_log_file", "general-log-file", "slow_query_log_file", "character_sets_dir", "lc_messages_dir", "innodb_doublewrite_dir",
 		"innodb_directories", "innodb_redo_log_archive_dirs", "innodb_temp_tablespaces_dir", "innodb_data_file_path", "innodb-data-file-path",
 		"innodb_temp_data_file_path", "innodb_buffer_pool_filename", "replica_load_tmpdir", "loose_slave_load_tmpdir", "ssl_crl", "admin_ssl_crlpath",
@@ -187,11 +187,11 @@ func TestClusterSettingsOfTheOperator(t *testing.T) {
 		"binlog_error_action", "binlog-error-action", "loose_binlog_error_action", "innodb_doublewrite", "skip_innodb_doublewrite", "innodb_force_recovery",
 		"maximum_innodb_force_recovery", "tc_heuristic_recover", "core_file", "core-file", "skip_core_file", "init_connect", "loose-init-connect",
 		"init_replica", "init-slave", "innodb_flush_method",
-		// It knows the settings of a plugin by another name, too (seen on 9.7.4: the first turned the doublewrite buffer off).
+		// mysqld also accepts the settings of a plugin by another name (seen on 9.7.4: the first turned the doublewrite buffer off).
 		"plugin_innodb_doublewrite", "plugin-innodb-doublewrite-dir", "loose_plugin_clone_donor_timeout_after_network_failure",
 		"plugin_innodb_flush_log_at_trx_commit", "plugin_rpl_semi_sync_source_enabled", "plugin-mysqlx-port",
 		"clone", "skip_clone", "log_isam", "log-tc", "authentication_policy", "transaction_read_only", "innodb-read-only",
-		// mysqld strips one such word after the other (seen on 9.7.4: this one turns log_replica_updates off, the next networking).
+		// mysqld removes one such prefix after the other (seen on 9.7.4: the first turns log_replica_updates off, the next networking).
 		"skip_disable_log_replica_updates", "enable_loose_skip_networking", "loose_loose-server_id", "loose_skip_log_replica_updates",
 	} {
 		t.Run(setting, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestClusterSettingsOfTheOperator(t *testing.T) {
 	}
 }
 
-// TestClusterSettingsByValue lists settings of which some values only are safe.
+// TestClusterSettingsByValue lists settings of which only some values are safe.
 func TestClusterSettingsByValue(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
@@ -254,7 +254,7 @@ func TestClusterSettingsByValue(t *testing.T) {
 		"innodb_data_file_path: 'auto.cnf:12M:autoextend'":                  refused,
 		"innodb_data_file_path: 'ibdata1:3Graw'":                            refused,
 		"maximum_innodb_data_file_path: 'ibdata1:12M:autoextend'":           refused,
-		// What the agent reads, what new members and backups rest on.
+		// The agent reads these, or new members and backups depend on them.
 		"performance_schema: 'ON'":                                     nil,
 		"performance-schema: 'OFF'":                                    needed,
 		"skip_performance_schema: '1'":                                 needed,
@@ -284,7 +284,8 @@ func TestClusterSettingsByValue(t *testing.T) {
 	}
 }
 
-// A cluster that has a setting of before it was refused stays as it is, its status can be written, and the setting can be removed.
+// TestClusterKeepsSettingsOfEarlierReleases: a cluster may have a setting that is refused only since a later release. Then its
+// other fields and its status can change, and the setting can be removed.
 func TestClusterKeepsSettingsOfEarlierReleases(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
@@ -304,7 +305,7 @@ func TestClusterKeepsSettingsOfEarlierReleases(t *testing.T) {
 	}
 }
 
-// updateOfStored changes a cluster that was stored before what it has was refused.
+// updateOfStored updates a cluster that was stored before the API server refused its settings.
 func updateOfStored(t *testing.T, server apiServer, before, after string) error {
 	t.Helper()
 	old, err := server.admit(cluster("a", before))
@@ -320,7 +321,8 @@ func updateOfStored(t *testing.T, server apiServer, before, after string) error 
 	return server.validateUpdate(object, old).ToAggregate()
 }
 
-// What data was laid out by stays, also what would be refused today. It keeps no other setting from being changed.
+// TestClusterKeepsTheLayoutOfEarlierReleases: a setting that the layout of the data depends on cannot change, even if it would be refused
+// today. Other settings can change.
 func TestClusterKeepsTheLayoutOfEarlierReleases(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
@@ -334,7 +336,7 @@ func TestClusterKeepsTheLayoutOfEarlierReleases(t *testing.T) {
 	}
 }
 
-// TestClusterChanges lists what may and may not change in a cluster that exists.
+// TestClusterChanges lists what may and may not change in an existing cluster.
 func TestClusterChanges(t *testing.T) {
 	t.Parallel()
 	layout := []string{"spec.config must not change lower-case-table-names and innodb-page-size", "set them back"}
@@ -368,7 +370,7 @@ func TestClusterChanges(t *testing.T) {
 		"another page size":           {"secret: s, config: {innodb_page_size: 8k}", "secret: s, config: {innodb_page_size: 16k}", layout},
 		"page size set later":         {"secret: s", "secret: s, config: {innodb-page-size: 8k}", layout},
 		"names of tables set later":   {"secret: s, config: {max_connections: '9'}", "secret: s, config: {loose_lower_case_table_names: '1'}", layout},
-		"names of tables forgotten":   {"secret: s, config: {lower_case_table_names: '1'}", "secret: s", layout},
+		"names of tables removed":     {"secret: s, config: {lower_case_table_names: '1'}", "secret: s", layout},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -377,8 +379,8 @@ func TestClusterChanges(t *testing.T) {
 	}
 }
 
-// TestClusterSettingsFitIntoAPod: all settings are one variable of a Pod's environment. With one that is longer than Linux takes
-// (MAX_ARG_STRLEN, 128 KiB) no program starts, and every member would be in a crash loop.
+// TestClusterSettingsFitIntoAPod: all settings are one variable of a Pod's environment. If it is longer than Linux allows (MAX_ARG_STRLEN,
+// 128 KiB), no program starts, and every member would be in a crash loop.
 func TestClusterSettingsFitIntoAPod(t *testing.T) {
 	t.Parallel()
 	const longestVariable, linesOfTheOperator = 128 << 10, 8 << 10
@@ -407,7 +409,7 @@ func TestClusterSettingsFitIntoAPod(t *testing.T) {
 			t.Parallel()
 			_, err := server.create(cluster("a", "secret: s, config: {"+test.settings+"}"))
 			wantRefusal(t, err, test.told...)
-			// A setting has more around it here than in the variable.
+			// A setting has more characters around it here than in the variable.
 			if size := len(test.settings); err == nil && size+linesOfTheOperator > longestVariable {
 				t.Errorf("accepted, although it takes %d bytes", size)
 			}

@@ -8,7 +8,7 @@ import (
 	pulsarv1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
-// seedConsumer has the four fields that the founding document gives the kind, with the values of its walk-through, and no labels.
+// seedConsumer has the four fields of the kind in the founding document, with the values of its walk-through, and no labels.
 const seedConsumer = `
 apiVersion: pulsar.pulsarconsumer.krvarma.com/v1
 kind: PulsarConsumer
@@ -37,13 +37,13 @@ func TestSeedConsumerApplies(t *testing.T) {
 	}
 }
 
-// TestConsumerDocuments lists what is refused, and what the user is told. No words mean it is accepted.
+// TestConsumerDocuments lists what is refused, and with which message. No message means that it is accepted.
 func TestConsumerDocuments(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "PulsarConsumer")
 	whole := map[string]string{"serverAddress": "pulsar://a:6650", "topic": "t", "subscriptionName": "s", "replicas": "1"}
 	for story, test := range map[string]struct {
-		// field is set to value, or left out if that is empty; others are as in whole.
+		// field is set to value, or left out if value is empty; the other fields are those of whole.
 		field, value string
 		told         []string
 	}{
@@ -69,14 +69,14 @@ func TestConsumerDocuments(t *testing.T) {
 		"a topic of another sort":        {"topic", "kafka://a/b/t", []string{"spec.topic must be a topic's name"}},
 		"a topic with a space":           {"topic", "'my topic'", []string{"spec.topic must be a topic's name"}},
 		"a subscription with a slash":    {"subscriptionName", "a/b", []string{"spec.subscriptionName must contain neither"}},
-		"nobody for now":                 {"replicas", "0", nil},
-		"fewer than nobody":              {"replicas", "-1", []string{"spec.replicas"}},
+		"no replicas for now":            {"replicas", "0", nil},
+		"fewer replicas than 0":          {"replicas", "-1", []string{"spec.replicas"}},
 		"too many":                       {"replicas", "1001", []string{"spec.replicas"}},
 		"an image":                       {"image", "registry.example.com/my-consumer:v1", nil},
 		"an image with a space":          {"image", "'a b'", []string{"spec.image must be the name of an image"}},
 		"a secret":                       {"secret", "pulsar-credentials", nil},
 		"a secret that cannot be":        {"secret", "A_B", []string{"spec.secret must be the name of a Secret"}},
-		"a field that nobody knows of":   {"servers", "a", []string{"servers"}},
+		"an unknown field":               {"servers", "a", []string{"servers"}},
 		"a subscription with any letter": {"subscriptionName", "Zähler:1", nil},
 	} {
 		t.Run(story, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestDefinitionsReadWell holds the definitions to what people meet in kubectl explain, kubectl get and error messages.
+// TestDefinitionsReadWell checks what users see of definitions in kubectl explain, kubectl get and error messages.
 func TestDefinitionsReadWell(t *testing.T) {
 	t.Parallel()
 	for _, kind := range Kinds() {
@@ -41,7 +41,7 @@ func checkVersion(t *testing.T, version apiextensionsv1.CustomResourceDefinition
 	if version.Subresources == nil || version.Subresources.Status == nil {
 		t.Errorf("%s has no status subresource: the operator's status writes would change the generation", version.Name)
 	}
-	// Tools that go by kstatus take an object without a status for one that is as it is to be.
+	// Tools that use kstatus consider an object without a status as reconciled.
 	if status := version.Schema.OpenAPIV3Schema.Properties["status"]; status.Default == nil || string(status.Default.Raw) != `{"observedGeneration":-1}` {
 		t.Errorf("%s: the default of status is %v, want an observedGeneration of -1", version.Name, status.Default)
 	}
@@ -55,8 +55,8 @@ func checkVersion(t *testing.T, version apiextensionsv1.CustomResourceDefinition
 	}
 }
 
-// TestDefinitionsStaySmall keeps every definition far below the 256 KiB of annotations that kubectl's client-side apply allows an object
-// (ValidateAnnotationsSize in k8s.io/apimachinery), with room to grow.
+// TestDefinitionsStaySmall keeps every definition far below 256 KiB. kubectl's client-side apply stores the object in an annotation, and
+// 256 KiB is the limit for annotations (ValidateAnnotationsSize in k8s.io/apimachinery).
 func TestDefinitionsStaySmall(t *testing.T) {
 	t.Parallel()
 	for _, kind := range Kinds() {
@@ -70,11 +70,11 @@ func TestDefinitionsStaySmall(t *testing.T) {
 	}
 }
 
-// literalPattern is a match with a regular expression in one piece, which CEL compiles once. One that is put together, if only of constants
-// ('a|' + 'b'), it compiles anew for every name and value of every object that is written.
+// literalPattern matches a regular expression that is one literal, which CEL compiles once. CEL compiles a concatenated expression, even
+// one of constants ('a|' + 'b'), again for every name and value of every object that is written.
 var literalPattern = regexp.MustCompile(`\bmatches\('[^']*'\)`)
 
-// faultsOf returns the fields without description, and the rules that say too little or cost too much.
+// faultsOf returns the fields without description, and the rules whose message says too little or that cost too much.
 func faultsOf(props *apiextensionsv1.JSONSchemaProps, path string) []string {
 	faults := []string{}
 	if props.Description == "" && path != ".metadata" {

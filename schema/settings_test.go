@@ -10,7 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
 )
 
-// TestClusterSettingsAreThoseOfTheTable holds what the definition refuses against the table of settings, one by one.
+// TestClusterSettingsAreThoseOfTheTable compares what the definition refuses with the table of settings, one by one.
 func TestClusterSettingsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	table, err := settings.Read()
@@ -42,7 +42,7 @@ func TestClusterSettingsAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// sampleOf is a value that a setting could have, and that is not among those that are allowed of one that is refused.
+// sampleOf returns a possible value of a setting. For a refused setting, it is not one of the allowed values.
 func sampleOf(variable settings.Variable) string {
 	switch {
 	case slices.Contains(variable.Values, settings.Pattern):

@@ -57,7 +57,7 @@ func TestSeedTDSetApplies(t *testing.T) {
 	}
 }
 
-// TestTDSetDocuments lists what is refused, and what the user is told. No words mean it is accepted.
+// TestTDSetDocuments lists what is refused, and with which message. No message means that it is accepted.
 func TestTDSetDocuments(t *testing.T) {
 	t.Parallel()
 	const whole = "container: {image: i, port: 80}, defaultReplica: 1, schedulingConfig: "
@@ -73,9 +73,9 @@ func TestTDSetDocuments(t *testing.T) {
 		"some days":                         {"t", whole + "[{startTime: 9, endTime: 17, replica: 5, days: [Mon, Fri]}]", nil},
 		"no days":                           {"t", whole + "[{startTime: 9, endTime: 17, replica: 5, days: []}]", []string{"spec.schedulingConfig[0].days", "at least 1"}},
 		"a day twice":                       {"t", whole + "[{startTime: 9, endTime: 17, replica: 5, days: [Mon, Mon]}]", []string{"spec.schedulingConfig[0].days", "Duplicate"}},
-		"a day that nobody knows":           {"t", whole + "[{startTime: 9, endTime: 17, replica: 5, days: [Someday]}]", []string{"spec.schedulingConfig[0].days[0]", "Mon"}},
-		"the hour 24 is no beginning":       {"t", whole + "[{startTime: 24, endTime: 3, replica: 2}]", []string{"spec.schedulingConfig[0].startTime", "23"}},
-		"an hour that no day has":           {"t", whole + "[{startTime: 9, endTime: 25, replica: 2}]", []string{"spec.schedulingConfig[0].endTime", "24"}},
+		"an unknown day":                    {"t", whole + "[{startTime: 9, endTime: 17, replica: 5, days: [Someday]}]", []string{"spec.schedulingConfig[0].days[0]", "Mon"}},
+		"the hour 24 as the beginning":      {"t", whole + "[{startTime: 24, endTime: 3, replica: 2}]", []string{"spec.schedulingConfig[0].startTime", "23"}},
+		"the hour 25":                       {"t", whole + "[{startTime: 9, endTime: 25, replica: 2}]", []string{"spec.schedulingConfig[0].endTime", "24"}},
 		"an interval without an end":        {"t", whole + "[{startTime: 9, replica: 2}]", []string{"spec.schedulingConfig[0].endTime", "Required"}},
 		"fewer than none":                   {"t", whole + "[{startTime: 9, endTime: 17, replica: -1}]", []string{"spec.schedulingConfig[0].replica"}},
 		"without a schedule":                {"t", "container: {image: i, port: 80}, defaultReplica: 1", []string{"spec.schedulingConfig: Required"}},
@@ -85,7 +85,7 @@ func TestTDSetDocuments(t *testing.T) {
 		"an image with a blank":             {"t", "container: {image: 'i i', port: 80}, defaultReplica: 1, schedulingConfig: []", []string{"spec.container.image must be the name"}},
 		"by the clocks of a place":          {"t", whole + "[], timeZone: America/Argentina/Buenos_Aires", nil},
 		"by an offset":                      {"t", whole + "[], timeZone: '+02:00'", []string{"spec.timeZone must be an IANA name"}},
-		"by whatever the machine has":       {"t", whole + "[], timeZone: Local", []string{"spec.timeZone must be an IANA name"}},
+		"by the machine's time zone":        {"t", whole + "[], timeZone: Local", []string{"spec.timeZone must be an IANA name"}},
 		"checked every day":                 {"t", whole + "[], intervalMint: 1440", nil},
 		"checked without end":               {"t", whole + "[], intervalMint: 0", []string{"spec.intervalMint"}},
 		"held at a number":                  {"t", whole + "[], replicas: 0", nil},
@@ -94,7 +94,7 @@ func TestTDSetDocuments(t *testing.T) {
 		"a Service's name begins otherwise": {"1t", whole + "[], service: {}", []string{"metadata.name must begin with a letter"}},
 		"a name for a Deployment alone":     {"1t", whole + "[]", nil},
 		"a name with a dot":                 {"a.b", whole + "[]", []string{"metadata.name must be at most 63 characters"}},
-		"a field that nobody knows":         {"t", whole + "[], timezone: UTC", []string{"unknown field"}},
+		"an unknown field":                  {"t", whole + "[], timezone: UTC", []string{"unknown field"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

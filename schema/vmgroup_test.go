@@ -26,7 +26,7 @@ func TestVmGroupReadsBack(t *testing.T) {
 	}
 }
 
-// TestVmGroupDocuments lists what is refused, and what the user is told. No words mean it is accepted.
+// TestVmGroupDocuments lists what is refused, and with which message. No message means that it is accepted.
 func TestVmGroupDocuments(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "VmGroup")

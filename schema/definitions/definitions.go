@@ -1,4 +1,4 @@
-// Package definitions are the definitions this operator brings: the embedded YAML of package schema, marked as its own.
+// Package definitions loads this operator's definitions: the embedded YAML of package schema, with the operator's marks.
 package definitions
 
 import (
@@ -8,12 +8,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// Identity returns the marks this operator puts on its definitions.
+// Identity returns the identity that marks this operator's definitions.
 func Identity() crds.Identity {
 	return crds.Identity{Owner: "mysql-operator", Domain: schema.MySQLGroup}
 }
 
-// Load returns the definitions of the kinds, in their order. An error means the program was built from a wrong file.
+// Load returns the definitions of the kinds, in their order. An error means that the program was built from a wrong file.
 func Load(kinds []schema.Kind) ([]crds.Definition, error) {
 	loaded := make([]crds.Definition, 0, len(kinds))
 	for _, kind := range kinds {
@@ -26,7 +26,7 @@ func Load(kinds []schema.Kind) ([]crds.Definition, error) {
 			return nil, fmt.Errorf("load the definition of %s: %w", kind.Kind, err)
 		}
 		if names := definition.Object().Spec.Names; definition.Name() != kind.DefinitionName() || names.Kind != kind.Kind {
-			return nil, fmt.Errorf("load the definition of %s: it defines %s %s, the table of kinds says %s %s", kind.Kind, definition.Name(), names.Kind, kind.DefinitionName(), kind.Kind)
+			return nil, fmt.Errorf("load the definition of %s: it defines %s %s, but the table of kinds has %s %s", kind.Kind, definition.Name(), names.Kind, kind.DefinitionName(), kind.Kind)
 		}
 		loaded = append(loaded, definition)
 	}

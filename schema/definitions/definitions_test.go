@@ -22,8 +22,8 @@ func loaded(t *testing.T) []crds.Definition {
 	return all
 }
 
-// TestEditionsAreRecorded fails when a definition changes while its schema-version does not: testdata/editions.txt lists, for each order of
-// each definition, the hash it had. Lines of released orders are never edited; a change adds a line and raises the annotation in the YAML.
+// TestEditionsAreRecorded fails when a definition changes, but not its schema-version. testdata/editions.txt lists the hash of each order
+// of each definition. Never edit the line of a released order: a change adds a line and raises the annotation in the YAML.
 func TestEditionsAreRecorded(t *testing.T) {
 	t.Parallel()
 	recorded, err := os.ReadFile("testdata/editions.txt")
@@ -38,7 +38,7 @@ func TestEditionsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestYAMLIsTheSameDefinition makes sure that what people apply by hand is what the operator would apply: it decides to keep it.
+// TestYAMLIsTheSameDefinition: the operator keeps a definition that a user applied by hand, because it would apply the same.
 func TestYAMLIsTheSameDefinition(t *testing.T) {
 	t.Parallel()
 	for _, definition := range loaded(t) {

@@ -10,16 +10,15 @@ import (
 	"strings"
 )
 
-// Judgement is what the table knows of settings that somebody wants.
+// Judgement is the result of a check of settings against the table.
 type Judgement struct {
-	// Faults say which of them mysqld would not start with, or would take otherwise than written, and why.
+	// Faults say with which settings mysqld would not start, or which it would change, and why.
 	Faults []string
-	// Unsure are those that only mysqld itself can judge: the table lacks the name, the release, or what the value may be.
+	// Unsure are the settings that only mysqld itself can judge: the table does not have the name, the release, or the possible values.
 	Unsure []string
 }
 
-// Judge judges settings for a release of MySQL, such as 9.7.4; empty is one that is not known. The order of what it returns does not depend
-// on that of the settings.
+// Judge checks settings for a release of MySQL, such as 9.7.4; empty means an unknown release. The results are in a fixed order.
 func (t Table) Judge(config map[string]string, version string) Judgement {
 	var judged Judgement
 	release := releaseOf(version)
@@ -35,7 +34,7 @@ func (t Table) Judge(config map[string]string, version string) Judgement {
 	return judged
 }
 
-// unquoted is a value without the quotation marks around it, which mysqld takes off, too (manual, "Using Option Files").
+// unquoted returns a value without the quotation marks around it. mysqld removes them, too (manual, "Using Option Files").
 func unquoted(value string) string {
 	if last := len(value) - 1; last > 0 && value[0] == value[last] && (value[0] == '\'' || value[0] == '"') {
 		return value[1:last]
@@ -51,9 +50,9 @@ func (t Table) judge(spelled, value string, release release) (fault string, unsu
 	case !known || t.isPrefixed(name):
 		return "", true
 	case variable.Refused == Runtime && isLoose:
-		return "", false // mysqld warns, and ignores it
+		return "", false // mysqld logs a warning, and ignores it
 	case variable.Refused == Runtime:
-		return "is no setting that mysqld reads at a start: remove it", false
+		return "is not a setting that mysqld reads when it starts: remove it", false
 	}
 	has, sure := variable.isIn(release)
 	if sure && !has {
@@ -63,15 +62,15 @@ func (t Table) judge(spelled, value string, release release) (fault string, unsu
 	return fault, fault == "" && (!sure || !isJudged)
 }
 
-// notIn is what is wrong with a setting that a release does not have. One that begins with loose_ is ignored.
+// notIn returns the fault of a setting that a release does not have. mysqld ignores one that begins with loose_.
 func notIn(release release, isLoose bool) string {
 	if isLoose {
 		return ""
 	}
-	return fmt.Sprintf("is no setting of MySQL %s: remove it", release.version)
+	return fmt.Sprintf("is not a setting of MySQL %s: remove it", release.version)
 }
 
-// isPrefixed says whether mysqld reads a name as another one with a word before it, as skip_external_locking (manual, "Program Option
+// isPrefixed reports whether mysqld reads a name as another setting with a prefix, such as skip_external_locking (manual, "Program Option
 // Modifiers").
 func (t Table) isPrefixed(name string) bool {
 	for _, word := range []string{"skip_", "disable_", "enable_", "maximum_", "plugin_"} {
@@ -85,13 +84,13 @@ func (t Table) isPrefixed(name string) bool {
 // release is a release of MySQL, as far as the table describes it.
 type release struct {
 	version string
-	// series is the one that describes it; empty where none does. since says that it is at least the oldest that is described, and no later
-	// than the last: it has whatever all described ones have.
+	// series is the series that describes the release; empty if none does. since says that the release is not older than the oldest
+	// described series, and not newer than the newest. So it has every setting that all of them have.
 	series string
 	since  bool
 }
 
-// leastPatch is the patch of a series from which on the table is certain to describe it.
+// leastPatch returns the first patch release of a series that the table certainly describes.
 func leastPatch(series string) int {
 	return map[string]int{"8.0": 41, "8.4": 6, "9.7": 4, "26.7": 0}[series]
 }
@@ -102,7 +101,7 @@ func releaseOf(version string) release {
 		return release{}
 	}
 	number := func(at int) int {
-		parsed, _ := strconv.Atoi(found[at]) // digits, and few
+		parsed, _ := strconv.Atoi(found[at]) // a few digits always parse
 		return parsed
 	}
 	major, minor, patch := number(1), number(2), number(3)
@@ -113,16 +112,16 @@ func releaseOf(version string) release {
 	return told
 }
 
-// isBetween says whether a release is one from 8.0.41 to 26.7.
+// isBetween reports whether a release is from 8.0.41 to 26.7.
 func isBetween(major, minor, patch int) bool {
 	isLateEnough := major > 8 || major == 8 && (minor > 0 || patch >= leastPatch("8.0"))
 	return isLateEnough && (major < 26 || major == 26 && minor <= 7)
 }
 
-// isBounded says whether ranges and values of enums are those of the table.
+// isBounded reports whether the release has the ranges and enum values of the table.
 func (r release) isBounded() bool { return r.series == "9.7" || r.series == "26.7" }
 
-// isIn says whether a release has the setting, and whether that is certain.
+// isIn reports whether a release has the setting, and whether this is certain.
 func (v Variable) isIn(r release) (has, sure bool) {
 	switch {
 	case r.series != "":
@@ -133,7 +132,7 @@ func (v Variable) isIn(r release) (has, sure bool) {
 	return false, false
 }
 
-// judgeValue says what is wrong with a value, and whether the table could tell.
+// judgeValue returns the fault of a value, and whether the table could judge it.
 func (v Variable) judgeValue(value string, isBounded bool) (fault string, isJudged bool) {
 	switch v.Type {
 	case Bool:
@@ -147,7 +146,7 @@ func (v Variable) judgeValue(value string, isBounded bool) (fault string, isJudg
 	return "", false
 }
 
-// judgeBool: mysqld takes anything else as OFF, with a warning (MySQL source, mysys/my_getopt.cc, get_bool_argument).
+// judgeBool accepts ON and OFF. mysqld reads any other value as OFF, with a warning (MySQL source, mysys/my_getopt.cc, get_bool_argument).
 func judgeBool(value string) (fault string, isJudged bool) {
 	if value == "" {
 		return "", false
@@ -158,7 +157,7 @@ func judgeBool(value string) (fault string, isJudged bool) {
 	return fmt.Sprintf("must be ON or OFF, not %q", value), true
 }
 
-// judgeNumber: mysqld stops at what is no number, and changes one that is out of its range, with a warning.
+// judgeNumber accepts numbers in the range. mysqld does not start with another text, and changes a number out of range, with a warning.
 func (v Variable) judgeNumber(value string, isBounded bool) (fault string, isJudged bool) {
 	pattern, kind := `^[+-]?\d{1,20}[kKmMgGtTpPeE]?$`, "a whole number, such as 500 or 128M"
 	if v.Type == Float {
@@ -177,7 +176,7 @@ func (v Variable) judgeNumber(value string, isBounded bool) (fault string, isJud
 	return "", true
 }
 
-// judgeFloat: mysqld takes more forms of these than the table knows, and another range for some than it tells.
+// judgeFloat judges few forms only. mysqld accepts more forms than the table knows, and for some settings another range than it reports.
 func judgeFloat(value string) (fault string, isJudged bool) {
 	switch {
 	case !regexp.MustCompile(`^[-+.0-9eE]+$`).MatchString(value):
@@ -188,7 +187,7 @@ func judgeFloat(value string) (fault string, isJudged bool) {
 	return "", false
 }
 
-// rational reads a number that may have K, M, G, T, P or E after it.
+// rational parses a number with an optional suffix K, M, G, T, P or E.
 func rational(text string) *big.Rat {
 	scale := big.NewInt(1)
 	if at := strings.IndexAny(text, "kKmMgGtTpPeE"); at >= 0 {
@@ -202,7 +201,7 @@ func rational(text string) *big.Rat {
 	return number.Mul(number, new(big.Rat).SetInt(scale))
 }
 
-// judgeEnum: mysqld takes a value in any case, or its place in the list, and stops at others.
+// judgeEnum accepts a value in any letter case, or its index in the list. mysqld does not start with others.
 func (v Variable) judgeEnum(value string, isBounded bool) (fault string, isJudged bool) {
 	if len(v.Values) == 0 || !isBounded || v.Refused != Free {
 		return "", false
@@ -215,7 +214,7 @@ func (v Variable) judgeEnum(value string, isBounded bool) (fault string, isJudge
 	}
 	begins := func(one string) bool { return strings.HasPrefix(strings.ToLower(one), strings.ToLower(value)) }
 	if value == "" || slices.ContainsFunc(v.Values, begins) {
-		return "", false // mysqld takes the beginning of a value, if it is that of one alone
+		return "", false // mysqld accepts a prefix of a value, if only one value has it
 	}
 	return fmt.Sprintf("must be one of %s, not %q", strings.Join(v.Values, ", "), value), true
 }

@@ -40,7 +40,7 @@ func TestWhatMysqldWouldTake(t *testing.T) {
 		{"9.7.4", "transaction_isolation", "READ COMMITTED", "must be one of"},
 		{"8.0.43", "transaction_isolation", "READ COMMITTED", unsure},
 
-		// In other forms that mysqld takes, or may take.
+		// Other forms that mysqld accepts, or may accept.
 		{"9.7.4", "max_connections", "'500'", nothing},
 		{"9.7.4", "innodb_buffer_pool_size", `"4G"`, nothing},
 		{"9.7.4", "local_infile", "'ON'", nothing},
@@ -51,26 +51,26 @@ func TestWhatMysqldWouldTake(t *testing.T) {
 		{"9.7.4", "long_query_time", "1e1", unsure},
 		{"9.7.4", "innodb_max_dirty_pages_pct", "99.5", nothing},
 
-		// What only mysqld knows.
+		// Settings and values that only mysqld knows.
 		{"9.7.4", "no_such_setting", "1", unsure},
 		{"9.7.4", "sql_mode", "ANSI", unsure},
 		{"9.7.4", "thread_pool_size", "4", unsure},
 		{"9.7.4", "skip_external_locking", "", unsure},
 		{"9.7.4", "maximum_sort_buffer_size", "1M", unsure},
 
-		// What a release lacks.
+		// Settings that a release does not have.
 		{"8.0.41", "innodb_log_file_size", "48M", nothing},
 		{"8.4.6", "innodb_log_file_size", "48M", nothing},
-		{"9.7.4", "innodb_log_file_size", "48M", "is no setting of MySQL 9.7.4"},
-		{"26.7.0", "innodb_log_file_size", "48M", "is no setting of MySQL 26.7.0"},
+		{"9.7.4", "innodb_log_file_size", "48M", "is not a setting of MySQL 9.7.4"},
+		{"26.7.0", "innodb_log_file_size", "48M", "is not a setting of MySQL 26.7.0"},
 		{"9.7.4", "loose_innodb_log_file_size", "48M", nothing},
 		{"9.1.0", "innodb_log_file_size", "48M", unsure},
 		{"8.0.41", "expire_logs_days", "3", nothing},
-		{"8.4.6", "expire_logs_days", "3", "is no setting of MySQL 8.4.6"},
-		{"8.0.41", "container_aware", "ON", "is no setting of MySQL 8.0.41"},
+		{"8.4.6", "expire_logs_days", "3", "is not a setting of MySQL 8.4.6"},
+		{"8.0.41", "container_aware", "ON", "is not a setting of MySQL 8.0.41"},
 		{"9.3.0", "container_aware", "ON", unsure},
 
-		// Releases that nobody has looked at: in between all have what those before and after have.
+		// Releases that the table does not describe: those between described ones have every setting that all described ones have.
 		{"9.1.0", "max_connections", "500", nothing},
 		{"8.0.26", "max_connections", "500", unsure},
 		{"26.10.0", "max_connections", "500", unsure},
@@ -78,7 +78,7 @@ func TestWhatMysqldWouldTake(t *testing.T) {
 		{"", "max_connections", "many", "must be a whole number"},
 		{"strange", "max_connections", "500", unsure},
 
-		{"9.7.4", "gtid_purged", "x", "is no setting that mysqld reads at a start"},
+		{"9.7.4", "gtid_purged", "x", "is not a setting that mysqld reads when it starts"},
 		{"9.7.4", "loose_gtid_purged", "x", nothing},
 	} {
 		judged := table.Judge(map[string]string{test.setting: test.value}, test.version)

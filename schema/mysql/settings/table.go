@@ -10,7 +10,7 @@ import (
 //go:embed variables.tsv
 var variables string
 
-// Type is what the value of a setting is.
+// Type is the type of a setting's value.
 type Type string
 
 // The types.
@@ -26,25 +26,25 @@ const (
 // Rule is why spec.config must not set a setting.
 type Rule string
 
-// The rules. A setting under one of them may have allowed values all the same (Variable.Values).
+// The rules. A setting with a rule may still have allowed values (Variable.Values).
 const (
-	// Free is no rule.
+	// Free means that spec.config may set it.
 	Free Rule = "-"
-	// Identity: who a member is, and where it listens.
+	// Identity: it defines which member mysqld is, and where it listens.
 	Identity Rule = "identity"
-	// Files: where files are, what is loaded at a start, and what mysqld then does.
+	// Files: it defines where files are, what mysqld loads when it starts, and what it then does.
 	Files Rule = "files"
-	// Replication rests on it, or keeping acknowledged writes does.
+	// Replication: replication, or the safety of acknowledged writes, depends on it.
 	Replication Rule = "replication"
 	// TLS: the operator issues the certificates.
 	TLS Rule = "tls"
 	// Durability: acknowledged writes or passwords would be at risk.
 	Durability Rule = "durability"
-	// Operator: it could not look after members any more.
+	// Operator: the operator could no longer manage members.
 	Operator Rule = "operator"
-	// Layout: what data files are laid out by, which cannot change later.
+	// Layout: the layout of data files depends on it, so it cannot change later.
 	Layout Rule = "layout"
-	// Runtime: mysqld computes it, or a client sets it. It is no setting of a start, so mysqld would not start with it.
+	// Runtime: mysqld computes it, or a client sets it. It is not a startup setting, so mysqld would not start with it.
 	Runtime Rule = "runtime"
 )
 
@@ -52,21 +52,22 @@ const (
 type Variable struct {
 	Name string
 	Type Type
-	// Least and Most bound a number, as MySQL 9.7 does; empty where they are not known.
+	// Least and Most are the range of a number in MySQL 9.7; empty if unknown.
 	Least, Most string
-	// Dynamic says that SET GLOBAL changes it. Without it a change takes a restart.
+	// Dynamic says that SET GLOBAL changes it. Otherwise a change needs a restart.
 	Dynamic bool
-	// Refused is why spec.config must not set it; Free where it may.
+	// Refused is why spec.config must not set it; Free if it may.
 	Refused Rule
-	// Values are those of an enum, or those that are allowed of a setting that is refused otherwise. Pattern in it: the definition says which.
+	// Values are those of an enum, or the allowed values of a setting that is otherwise refused. Pattern in it means that the definition
+	// decides which are allowed.
 	Values   []string
 	releases []string
 }
 
-// Pattern, in Variable.Values, stands for values that only the definition tells.
+// Pattern, in Variable.Values, stands for values that only the definition lists.
 const Pattern = "*"
 
-// Table has the settings by name.
+// Table holds the settings by name.
 type Table map[string]Variable
 
 // Read reads the table.
@@ -85,7 +86,7 @@ func Read() (Table, error) {
 	return table, nil
 }
 
-// none, in a column, stands for nothing.
+// none marks an empty column.
 const none = "-"
 
 func parse(line string) (Variable, error) {
@@ -110,14 +111,14 @@ func list(field string) []string {
 	return strings.Split(field, ",")
 }
 
-// described are the series of MySQL that the table describes, the oldest first.
+// described returns the series of MySQL that the table describes, the oldest first.
 func described() []string { return []string{"8.0", "8.4", "9.7", "26.7"} }
 
-// In says whether a described series has the setting.
+// In reports whether a described series has the setting.
 func (v Variable) In(series string) bool { return slices.Contains(v.releases, series) }
 
-// Plain is a setting's name without what it may be spelled with in a file: dashes, and the prefix loose_ (manual, "Using Options to Set
-// Program Variables").
+// Plain returns the canonical name of a setting: with underscores instead of dashes, and without the prefix loose_ (manual, "Using Options
+// to Set Program Variables").
 func Plain(spelled string) string {
 	name := strings.ReplaceAll(spelled, "-", "_")
 	for strings.HasPrefix(name, "loose_") {

@@ -17,7 +17,7 @@ func TestTheTableIsWhole(t *testing.T) {
 	for name, variable := range table {
 		switch {
 		case !regexp.MustCompile(`^[a-z][a-z0-9_]*$`).MatchString(name), Plain(name) != name:
-			t.Errorf("%s is no plain name", name)
+			t.Errorf("%s is not a canonical name", name)
 		case !slices.Contains(types, variable.Type), !slices.Contains(rules, variable.Refused):
 			t.Errorf("%s: %+v", name, variable)
 		case len(variable.releases) == 0 || slices.ContainsFunc(variable.releases, func(series string) bool { return !slices.Contains(described(), series) }):
@@ -35,7 +35,7 @@ func TestTheTableIsInOrder(t *testing.T) {
 		t.Error("the lines are not sorted by name")
 	}
 	if len(names) != len(read(t)) {
-		t.Error("a name stands twice")
+		t.Error("a name is listed twice")
 	}
 }
 

@@ -130,7 +130,7 @@ type MySQLBackupInstanceSpec struct {
 // BackupPhase is the state of a backup in one word.
 type BackupPhase string
 
-// The phases, in the founding document's words.
+// The phases, with the names of the founding document.
 const (
 	BackupScheduled BackupPhase = "Scheduled" // accepted; it waits for something, or for its Pod
 	BackupStarted   BackupPhase = "Started"   // its Pod is running, or the next attempt begins soon
@@ -138,7 +138,7 @@ const (
 	BackupCompleted BackupPhase = "Completed" // complete and flushed, and its manifest was read back
 )
 
-// The labels of an instance: the founding operator's.
+// The labels of an instance, with the keys of the founding operator.
 const (
 	LabelBackupSchedule = "schedule"
 	LabelBackupCluster  = "cluster"

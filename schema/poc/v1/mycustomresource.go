@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MyCustomResource tells whether a Pod of some name exists.
+// MyCustomResource reports whether a Pod of some name exists.
 type MyCustomResource struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -18,7 +18,7 @@ type MyCustomResource struct {
 type MyCustomResourceSpec struct {
 	// Name is the name of the Pod to look for.
 	Name string `json:"name"`
-	// Namespace is where to look for it; empty means in all namespaces.
+	// Namespace is the namespace to look in; empty means all namespaces.
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -28,12 +28,13 @@ const (
 	ConditionStalled = "Stalled"
 )
 
-// MyCustomResourceStatus is what the operator has seen.
+// MyCustomResourceStatus is what the operator has observed.
 type MyCustomResourceStatus struct {
 	// Healthy is true while the Pod exists. In the API it is absent instead of false.
 	Healthy bool `json:"Healthy,omitempty"`
 	// Conditions is a map by type.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// ObservedGeneration is the metadata.generation this status is about; -1, by default, before there is one.
+	// ObservedGeneration is the metadata.generation that this status describes; -1, by default, before the operator has processed the
+	// object.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }

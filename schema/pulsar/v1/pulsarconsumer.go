@@ -16,32 +16,34 @@ type PulsarConsumer struct {
 
 // PulsarConsumerSpec is what the user wants. The API server has validated it.
 type PulsarConsumerSpec struct {
-	// ServerAddress is the service URL of Pulsar: pulsar://host:6650, or pulsar+ssl://host:6651 for TLS; several hosts by commas.
+	// ServerAddress is the service URL of Pulsar: pulsar://host:6650, or pulsar+ssl://host:6651 for TLS; several hosts separated by commas.
 	ServerAddress string `json:"serverAddress"`
-	// Topic is the topic to consume: its short name, or tenant/namespace/name, with or without persistent:// before it.
+	// Topic is the topic to consume: its short name, or tenant/namespace/name, with or without the prefix persistent://.
 	Topic string `json:"topic"`
 	// SubscriptionName names the subscription that all replicas share.
 	SubscriptionName string `json:"subscriptionName"`
-	// Replicas is how many consumers run, 0 to 1000.
+	// Replicas is the number of consumers, 0 to 1000.
 	Replicas int32 `json:"replicas"`
-	// Image is a consumer of the user's own; empty means the operator's image, which logs and acknowledges. That is also known by the last
-	// part of its name, mysql-operator of registry.example.com/db/mysql-operator:v1, whatever the registry, the tag and the digest.
+	// Image is the user's own consumer; empty means the operator's image, which logs and acknowledges messages. The operator recognizes its
+	// own image by the last part of the name, such as mysql-operator in registry.example.com/db/mysql-operator:v1. Registry, tag and digest
+	// do not matter.
 	Image string `json:"image,omitempty"`
-	// Secret names a Secret with what Pulsar asks for: the keys token, ca.crt, tls.crt and tls.key, each if needed. Empty means nothing.
+	// Secret names a Secret with Pulsar's credentials: the keys token, ca.crt, tls.crt and tls.key, each if needed. Empty means none.
 	Secret string `json:"secret,omitempty"`
 }
 
-// PulsarConsumerStatus is what the operator has seen and done.
+// PulsarConsumerStatus is what the operator has observed and done.
 type PulsarConsumerStatus struct {
-	// ObservedGeneration is the metadata.generation this status is about; -1, by default, before there is one.
+	// ObservedGeneration is the metadata.generation that this status describes; -1, by default, before the operator has processed the
+	// object.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions is a map by type.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Server, Topic and Subscription are what the Deployment was last told; empty until it is.
+	// Server, Topic and Subscription are the values last applied to the Deployment; empty before that.
 	Server       string `json:"server,omitempty"`
 	Topic        string `json:"topic,omitempty"`
 	Subscription string `json:"subscription,omitempty"`
-	// Replicas is how many Pods the Deployment has, ReadyReplicas how many of them are ready.
+	// Replicas is the number of Pods of the Deployment, ReadyReplicas the number of those that are ready.
 	Replicas      int32 `json:"replicas"`
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// Selector selects these Pods, in kubectl's form, for autoscalers.
