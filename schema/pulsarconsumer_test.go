@@ -69,7 +69,7 @@ func TestConsumerDocuments(t *testing.T) {
 		"a topic of another sort":        {"topic", "kafka://a/b/t", []string{"spec.topic must be a topic's name"}},
 		"a topic with a space":           {"topic", "'my topic'", []string{"spec.topic must be a topic's name"}},
 		"a subscription with a slash":    {"subscriptionName", "a/b", []string{"spec.subscriptionName must contain neither"}},
-		"no replicas for now":            {"replicas", "0", nil},
+		"0 replicas":                     {"replicas", "0", nil},
 		"fewer replicas than 0":          {"replicas", "-1", []string{"spec.replicas"}},
 		"too many":                       {"replicas", "1001", []string{"spec.replicas"}},
 		"an image":                       {"image", "registry.example.com/my-consumer:v1", nil},
