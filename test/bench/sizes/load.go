@@ -17,13 +17,15 @@ import (
 
 const (
 	// rowSize is how much of the pool and the volume a row takes, in bytes: a page has 14 of them.
-	rowSize = 1170
+	rowSize = 1190
 	// workers read and write; the other connections wait.
 	workers = 8
 	// startLimit bounds a start, loadLimit the loading of data.
 	startLimit, loadLimit = 3*time.Minute, 20 * time.Minute
 	// purgeEvery is how often binary logs are purged that no member needs, as the agent does where the volume has little room.
 	purgeEvery = 2 * time.Second
+	// stuckAfter is how long transactions may take to end after the window. Those that wait for room on a full volume do not end.
+	stuckAfter = 30 * time.Second
 )
 
 // trial is what came of one mysqld.
@@ -120,6 +122,7 @@ func (s *server) serve(ctx context.Context, window time.Duration, data int64) (c
 	purging, stop := context.WithCancel(ctx)
 	defer stop()
 	go purge(purging, db)
+	defer time.AfterFunc(window+stuckAfter, func() { _ = s.process.Process.Kill() }).Stop() // it may have ended
 	perSecond, err = work(ctx, db, rows, window)
 	return len(idle) + workers + 1, perSecond, err
 }

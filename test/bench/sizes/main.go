@@ -99,9 +99,13 @@ func compare(ctx context.Context, o options, out io.Writer, at place) error {
 	return nil
 }
 
-// reserved is what of a volume is for everything but data, in bytes: the redo log, undo, the doublewrite buffer, binary logs, what a new
-// mysqld has.
-const reserved = 450 << 20
+const (
+	// reserved is the room on a volume for everything but data, in bytes: the redo log, undo, the doublewrite buffer, binary logs, and the
+	// files of a new mysqld.
+	reserved = 450 << 20
+	// metadataShare is the part of a volume that ext4 needs for itself: one in 20.
+	metadataShare = 20
+)
 
 // dataFor is half as much again as the pool holds, as far as the volume has room for it.
 func dataFor(tuned sizing.Settings, volume int64) int64 {
@@ -109,7 +113,7 @@ func dataFor(tuned sizing.Settings, volume int64) int64 {
 	if err != nil {
 		return 0
 	}
-	return min(pool.Value()*3/2, volume-reserved)
+	return min(pool.Value()*3/2, volume-volume/metadataShare-reserved)
 }
 
 // before are the settings that followed from the memory limit until members were sized. As many clients connect as now.
