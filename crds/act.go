@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// carryOut acts on a decision other than Keep. It returns false if the decision is outdated and the caller must decide again.
-func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, err error) {
+// execute acts on a decision other than Keep. It returns false if the decision is outdated and the caller must decide again.
+func (i Installer) execute(ctx context.Context, found Result) (applied bool, err error) {
 	name, decision := found.Definition.Name(), found.Plan.Decision()
 	switch decision.Action {
 	case Create, Update:
@@ -22,7 +22,7 @@ func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, er
 		return false, i.mark(ctx, found)
 	case Wait:
 		i.Log.Info("waiting until a definition is deleted", "name", name, "reason", decision.Reason)
-		return false, i.outlast(ctx, found)
+		return false, i.waitUntilDeleted(ctx, found)
 	case Keep, Refuse, CarryOver, Migrate:
 	}
 	return false, &RefusedError{Name: name, Plan: found.Plan}
@@ -47,13 +47,13 @@ func (i Installer) patch(ctx context.Context, definition Definition, content map
 		if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return true, "", nil
 		}
-		return false, "", keepPassing("patch", name, err)
+		return false, "", explainPermanent("patch", name, err)
 	})
 }
 
-// errOvertaken says that another client created the definition first, or that it is unknown whether our creation took effect. The installer
+// errCreatedMeanwhile says that another client created the definition first, or that it is unknown whether our creation took effect. The installer
 // must decide again.
-var errOvertaken = errors.New("another client may have created the definition first")
+var errCreatedMeanwhile = errors.New("another client may have created the definition first")
 
 // apply sends the target. An update is bound to the resourceVersion that it was decided on, so apply sends it again when the answer was
 // lost. A creation has no such precondition: apply sends it once, and the installer decides again when the answer was lost.
@@ -69,12 +69,12 @@ func (i Installer) apply(ctx context.Context, found Result) (applied bool, err e
 	var result *apiextensionsv1.CustomResourceDefinition
 	err = poll(ctx, "the API server to accept definition "+name, func(ctx context.Context) (bool, string, error) {
 		// Only a definition that this operator manages, or adopts, may have its fields taken over.
-		object, err := i.API.Apply(ctx, name, body, ApplyOptions{Manager: found.Definition.identity.FieldManager(), TakeOver: true})
+		object, err := i.API.Apply(ctx, name, body, ApplyOptions{Manager: found.Definition.identity.FieldManager(), Force: true})
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return true, "", nil
 		}
 		if err != nil {
-			return false, "", keepPassing("patch", name, err)
+			return false, "", explainPermanent("patch", name, err)
 		}
 		result = object
 		return true, "", nil
@@ -95,17 +95,17 @@ func (i Installer) create(ctx context.Context, found Result) (applied bool, err 
 	switch {
 	case err == nil:
 		return true, nil
-	case apierrors.IsConflict(err) || isPassing(err):
-		return false, errOvertaken
+	case apierrors.IsConflict(err) || isTransient(err):
+		return false, errCreatedMeanwhile
 	case apierrors.IsInvalid(err) && i.exists(ctx, name):
-		return false, errOvertaken // perhaps only the change of a definition that another client created meanwhile is invalid
+		return false, errCreatedMeanwhile // perhaps only the change of a definition that another client created meanwhile is invalid
 	default:
 		return false, explain("patch", name, err)
 	}
 }
 
 func (i Installer) exists(ctx context.Context, name string) bool {
-	existing, err := i.look(ctx, name)
+	existing, err := i.readDefinition(ctx, name)
 	return err == nil && existing != nil
 }
 
@@ -131,13 +131,13 @@ func (i Installer) clear(ctx context.Context, found Result, applied *apiextensio
 	})
 }
 
-// errServing says that a definition is being deleted, but serves what the program needs until then.
-var errServing = errors.New("the definition is being deleted, but still serves what this program needs")
+// errStillServed says that a definition is being deleted, but serves what the program needs until then.
+var errStillServed = errors.New("the definition is being deleted, but still serves what this program needs")
 
-// outlast waits until a definition is deleted. If this takes long, finalizers hold its objects, and perhaps only this program removes them.
+// waitUntilDeleted waits until a definition is deleted. If this takes long, finalizers hold its objects, and perhaps only this program removes them.
 // So a program that starts then continues with the definition, if it serves what the program needs. The Guard creates the definition again
 // when it is deleted.
-func (i Installer) outlast(ctx context.Context, found Result) error {
+func (i Installer) waitUntilDeleted(ctx context.Context, found Result) error {
 	if i.Running {
 		return i.waitUntilGone(ctx, found.Definition.Name())
 	}
@@ -147,14 +147,14 @@ func (i Installer) outlast(ctx context.Context, found Result) error {
 	if err == nil || soon.Err() == nil || ctx.Err() != nil {
 		return err
 	}
-	if shortfall(found.Existing, found.Definition) == "" {
-		return errServing
+	if unmetNeed(found.Existing, found.Definition) == "" {
+		return errStillServed
 	}
 	return i.waitUntilGone(ctx, found.Definition.Name())
 }
 
-// serving returns the result for a definition that serves what the program needs while it is being deleted.
-func serving(found Result) Result {
+// keepWhileDeleted returns the result for a definition that serves what the program needs while it is being deleted.
+func keepWhileDeleted(found Result) Result {
 	decision := found.Plan.Decision()
 	found.Plan = only(Keep, decision.Reason, decision.Message+"; the API server still serves it, and it is registered again after the deletion")
 	return found
@@ -167,7 +167,7 @@ func (i Installer) waitUntilGone(ctx context.Context, name string) error {
 		case apierrors.IsNotFound(err):
 			return true, "", nil
 		case err != nil:
-			return false, "", keepPassing("get", name, err)
+			return false, "", explainPermanent("get", name, err)
 		case object.DeletionTimestamp == nil:
 			return true, "", nil
 		default:

@@ -11,12 +11,12 @@ import (
 // affects none. Everything else counts, and so do fields that a later Kubernetes adds to definitions.
 func affectsObjects(existing, target *apiextensionsv1.CustomResourceDefinition) bool {
 	stored := existing.Status.StoredVersions
-	return !equality.Semantic.DeepEqual(touching(existing, stored), touching(target, stored))
+	return !equality.Semantic.DeepEqual(objectRelevantSpec(existing, stored), objectRelevantSpec(target, stored))
 }
 
-// touching returns a copy of the definition's spec without the parts that affect no object: names, columns, texts for people, the address
+// objectRelevantSpec returns a copy of the definition's spec without the parts that affect no object: names, columns, texts for people, the address
 // and the certificate of the conversion webhook, and versions in which no object is read, written or stored.
-func touching(definition *apiextensionsv1.CustomResourceDefinition, stored []string) apiextensionsv1.CustomResourceDefinitionSpec {
+func objectRelevantSpec(definition *apiextensionsv1.CustomResourceDefinition, stored []string) apiextensionsv1.CustomResourceDefinitionSpec {
 	type apiVersion = apiextensionsv1.CustomResourceDefinitionVersion
 	spec := defaulted(definition).Spec
 	spec.Names = apiextensionsv1.CustomResourceDefinitionNames{}
@@ -28,7 +28,7 @@ func touching(definition *apiextensionsv1.CustomResourceDefinition, stored []str
 		version.Served = version.Served || (version.Storage && !served)
 		version.AdditionalPrinterColumns, version.Deprecated, version.DeprecationWarning = nil, false, nil
 		if version.Schema != nil {
-			dropWords(version.Schema.OpenAPIV3Schema)
+			dropTexts(version.Schema.OpenAPIV3Schema)
 		}
 	}
 	spec.Versions = slices.DeleteFunc(spec.Versions, func(version apiVersion) bool {
@@ -37,8 +37,8 @@ func touching(definition *apiextensionsv1.CustomResourceDefinition, stored []str
 	return spec
 }
 
-// dropWords removes from a schema the texts that only people read.
-func dropWords(schema *apiextensionsv1.JSONSchemaProps) {
+// dropTexts removes from a schema the texts that only people read.
+func dropTexts(schema *apiextensionsv1.JSONSchemaProps) {
 	if schema == nil {
 		return
 	}
@@ -48,19 +48,19 @@ func dropWords(schema *apiextensionsv1.JSONSchemaProps) {
 		rule.Message, rule.MessageExpression, rule.Reason, rule.FieldPath = "", "", nil, ""
 	}
 	for name, field := range schema.Properties {
-		dropWords(&field)
+		dropTexts(&field)
 		schema.Properties[name] = field
 	}
 	for _, parts := range [][]apiextensionsv1.JSONSchemaProps{schema.AllOf, schema.AnyOf, schema.OneOf} {
 		for at := range parts {
-			dropWords(&parts[at])
+			dropTexts(&parts[at])
 		}
 	}
-	dropWords(schema.Not)
+	dropTexts(schema.Not)
 	if schema.Items != nil {
-		dropWords(schema.Items.Schema)
+		dropTexts(schema.Items.Schema)
 	}
 	if schema.AdditionalProperties != nil {
-		dropWords(schema.AdditionalProperties.Schema)
+		dropTexts(schema.AdditionalProperties.Schema)
 	}
 }

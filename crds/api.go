@@ -53,8 +53,8 @@ type ServedAPI interface {
 type ApplyOptions struct {
 	// Manager is the field manager.
 	Manager string
-	// TakeOver takes the ownership of fields from other managers (force). Without it, such fields cause a conflict.
-	TakeOver bool
+	// Force takes the ownership of fields from other managers (force). Without it, such fields cause a conflict.
+	Force bool
 }
 
 type restAPI struct {
@@ -82,20 +82,20 @@ func NewAPI(config *rest.Config) (API, error) {
 func (a restAPI) Get(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	object := &apiextensionsv1.CustomResourceDefinition{}
 	err := a.client.Get().Resource(resource).Name(name).Do(ctx).Into(object)
-	return object, served(err)
+	return object, unservedIsUnavailable(err)
 }
 
 func (a restAPI) Apply(ctx context.Context, name string, body []byte, options ApplyOptions) (*apiextensionsv1.CustomResourceDefinition, error) {
 	object := &apiextensionsv1.CustomResourceDefinition{}
 	request := a.client.Patch(types.ApplyPatchType).Resource(resource).Name(name)
-	request.Param("fieldManager", options.Manager).Param("force", strconv.FormatBool(options.TakeOver))
+	request.Param("fieldManager", options.Manager).Param("force", strconv.FormatBool(options.Force))
 	err := request.Body(body).Do(ctx).Into(object)
-	return object, served(err)
+	return object, unservedIsUnavailable(err)
 }
 
 func (a restAPI) Patch(ctx context.Context, name string, body []byte, manager string, subresource ...string) error {
 	request := a.client.Patch(types.MergePatchType).Resource(resource).Name(name).SubResource(subresource...).Param("fieldManager", manager)
-	return served(request.Body(body).Do(ctx).Error())
+	return unservedIsUnavailable(request.Body(body).Do(ctx).Error())
 }
 
 func (a restAPI) Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error) {
@@ -118,13 +118,13 @@ func (a restAPI) Resources(ctx context.Context, group, version string) (*metav1.
 	return list, nil
 }
 
-// nobody is a name that no object can have. A request for it makes the API server answer without reading an object.
-const nobody = "-"
+// impossibleName is a name that no object can have. A request for it makes the API server answer without reading an object.
+const impossibleName = "-"
 
 func (a restAPI) Columns(ctx context.Context, of schema.GroupVersionResource, namespace string) ([]metav1.TableColumnDefinition, error) {
 	table := &metav1.Table{}
 	request := a.list(of, namespace, "Table").Param("includeObject", string(metav1.IncludeNone)).Param("limit", "1")
-	request.Param("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, nobody).String())
+	request.Param("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, impossibleName).String())
 	err := read(ctx, request, table)
 	return table.ColumnDefinitions, err
 }

@@ -13,13 +13,13 @@ const ReasonUnread Reason = "Unread"
 // checkPause is how long Check waits for an administrator before it reads the definition again.
 const checkPause = time.Second
 
-// LackingError says what an administrator must do before this operator can work, where the operator has no permission to do it.
-type LackingError struct {
+// MissingError says what an administrator must do before this operator can work, where the operator has no permission to do it.
+type MissingError struct {
 	// Name is the definition's name, Message what is missing.
 	Name, Message string
 }
 
-func (e *LackingError) Error() string {
+func (e *MissingError) Error() string {
 	return fmt.Sprintf("check definition %s: %s: with --crds=check an administrator must apply it (mysql-operator manifests crds | kubectl apply --server-side -f -)", e.Name, e.Message)
 }
 
@@ -28,7 +28,7 @@ func (i Installer) check(ctx context.Context, definition Definition) (Result, er
 	told := ""
 	for {
 		found, err := i.checkOnce(ctx, definition)
-		lacking, refused := (*LackingError)(nil), (*RefusedError)(nil)
+		lacking, refused := (*MissingError)(nil), (*RefusedError)(nil)
 		if err == nil || ctx.Err() != nil || (!errors.As(err, &lacking) && !errors.As(err, &refused)) {
 			return found, err
 		}
@@ -49,13 +49,13 @@ func (i Installer) checkOnce(ctx context.Context, definition Definition) (Result
 	}
 	list, err := i.API.Resources(ctx, definition.Resource().Group, definition.Resource().Version)
 	switch {
-	case err != nil && isPassing(err):
-		return Result{}, &LackingError{definition.Name(), err.Error()}
+	case err != nil && isTransient(err):
+		return Result{}, &MissingError{definition.Name(), err.Error()}
 	case err != nil:
-		return Result{}, &LackingError{definition.Name(), fmt.Sprintf("%s is not served", definition.Resource().GroupVersion())}
+		return Result{}, &MissingError{definition.Name(), fmt.Sprintf("%s is not served", definition.Resource().GroupVersion())}
 	}
 	if missing := notServed(list, definition); missing != "" {
-		return Result{}, &LackingError{definition.Name(), missing + " is not served"}
+		return Result{}, &MissingError{definition.Name(), missing + " is not served"}
 	}
 	if found.Existing != nil {
 		return found, i.waitUntilEnforced(ctx, definition, found.Existing)
@@ -65,7 +65,7 @@ func (i Installer) checkOnce(ctx context.Context, definition Definition) (Result
 
 // checkContent decides as Ensure does. Where Ensure would change the definition, it must serve what the program needs as it is.
 func (i Installer) checkContent(ctx context.Context, definition Definition) (Result, error) {
-	existing, err := i.look(ctx, definition.Name())
+	existing, err := i.readDefinition(ctx, definition.Name())
 	if forbidden := (*ForbiddenError)(nil); errors.As(err, &forbidden) {
 		return Result{Definition: definition, Plan: only(Keep, ReasonUnread, "the operator has no permission to read it, but the API server serves it")}, nil
 	}
@@ -78,18 +78,18 @@ func (i Installer) checkContent(ctx context.Context, definition Definition) (Res
 	case Keep:
 		return found, nil
 	case Update, Mark:
-		if lacks := shortfall(existing, definition); lacks != "" {
-			return Result{}, &LackingError{definition.Name(), decision.Message + ", and it does not serve what this operator needs: " + lacks}
+		if lacks := unmetNeed(existing, definition); lacks != "" {
+			return Result{}, &MissingError{definition.Name(), decision.Message + ", and it does not serve what this operator needs: " + lacks}
 		}
 		found.Plan = only(Keep, decision.Reason, decision.Message+"; it serves all that this operator needs")
 		return found, nil
 	case Wait:
-		if shortfall(existing, definition) == "" {
-			return serving(found), nil
+		if unmetNeed(existing, definition) == "" {
+			return keepWhileDeleted(found), nil
 		}
 	case Refuse:
 		return Result{}, &RefusedError{Name: definition.Name(), Plan: found.Plan}
 	case Create, CarryOver, Migrate:
 	}
-	return Result{}, &LackingError{definition.Name(), decision.Message}
+	return Result{}, &MissingError{definition.Name(), decision.Message}
 }

@@ -52,7 +52,7 @@ func only(action Action, reason Reason, message string) Plan {
 
 func decideForeign(existing *apiextensionsv1.CustomResourceDefinition, want Definition) Plan {
 	by := managerOf(existing)
-	lacks := firstOf(identityDifference(existing, want), shortfall(existing, want))
+	lacks := firstOf(identityDifference(existing, want), unmetNeed(existing, want))
 	if lacks == "" {
 		message := fmt.Sprintf("%s manages it, not this operator (no label %s=%s), and it serves all that this operator needs; set this label to let the operator update it", by, OwnerLabel, want.identity.Owner)
 		return only(Keep, ReasonForeign, message)
@@ -64,11 +64,11 @@ func decideForeign(existing *apiextensionsv1.CustomResourceDefinition, want Defi
 
 func decideNewer(existing *apiextensionsv1.CustomResourceDefinition, want Definition, order int) Plan {
 	newer := fmt.Sprintf("a newer operator wrote it (schema-version %d, this operator's is %d)", order, want.Version)
-	lacks := firstOf(identityDifference(existing, want), shortfall(existing, want), conversionShortfall(existing, want))
+	lacks := firstOf(identityDifference(existing, want), unmetNeed(existing, want), unmetConversion(existing, want))
 	if lacks != "" {
 		return only(Refuse, ReasonNewerUnusable, newer+", and it no longer serves what this operator needs: "+lacks+". Run the newer operator")
 	}
-	if others := convertedBeside(existing, want); others != "" {
+	if others := otherConvertedVersions(existing, want); others != "" {
 		const consequences = "%s, and it serves all that this operator needs, but only the newer operator converts to and from version %s. While no newer operator runs, " +
 			"requests in %[2]s fail, also kubectl get without a version and the deletion of namespaces with such objects. Objects that were written in %[2]s " +
 			"accept no server-side apply, not even of their status. Nothing is lost: run the newer operator again"
@@ -86,21 +86,21 @@ func decideOurs(there Situation, want Definition) Plan {
 	}
 	reason, message := whyUpdate(there, want, target)
 	if reason == "" {
-		return Plan{Steps: append([]Step{{Keep, ReasonUnchanged, "it is as this operator needs it"}}, stored(existing, target)...)}
+		return Plan{Steps: append([]Step{{Keep, ReasonUnchanged, "it is as this operator needs it"}}, storedVersionSteps(existing, target)...)}
 	}
-	if reason == ReasonOtherBuild && there.Running && shortfall(existing, want) == "" {
+	if reason == ReasonOtherBuild && there.Running && unmetNeed(existing, want) == "" {
 		return only(Keep, ReasonOtherBuild, message+"; it serves all that this operator needs")
 	}
 	harmed := there.Objects != nil && there.Objects.Harmed > 0
 	if harmed && !there.AllowBreaking {
-		return Plan{Steps: []Step{{Refuse, ReasonWouldHarm, harm(want, *there.Objects)}}, Harm: there.Objects, Target: target}
+		return Plan{Steps: []Step{{Refuse, ReasonWouldHarm, harmMessage(want, *there.Objects)}}, Harm: there.Objects, Target: target}
 	}
 	if harmed {
 		message += "; --crds-allow-breaking permits the update, although it harms " + there.Objects.String()
 	}
-	plan := Plan{Steps: append([]Step{{Update, reason, message}}, stored(existing, target)...), Harm: there.Objects, Target: target}
+	plan := Plan{Steps: append([]Step{{Update, reason, message}}, storedVersionSteps(existing, target)...), Harm: there.Objects, Target: target}
 	plan.NeedsObjects = there.Objects == nil && affectsObjects(existing, target)
-	if going := departing(existing, want); len(going) > 0 {
+	if going := removedVersions(existing, want); len(going) > 0 {
 		told := fmt.Sprintf("version %s is removed: the operator first adds it to status.storedVersions, so that objects that name it in managedFields are rewritten", strings.Join(going, ", "))
 		plan.Steps = append([]Step{{Mark, ReasonServed, told}}, plan.Steps...)
 		plan.Stored = append(slices.Clone(existing.Status.StoredVersions), going...)
@@ -108,9 +108,9 @@ func decideOurs(there Situation, want Definition) Plan {
 	return plan
 }
 
-// departing returns the versions that the cluster's definition has and the program's no longer has, and that need work: no object is known
+// removedVersions returns the versions that the cluster's definition has and the program's no longer has, and that need work: no object is known
 // to be stored in them, and they were not carried over before.
-func departing(existing *apiextensionsv1.CustomResourceDefinition, want Definition) []string {
+func removedVersions(existing *apiextensionsv1.CustomResourceDefinition, want Definition) []string {
 	seenTo := append(strings.Split(existing.Annotations[want.identity.CarriedAnnotation()], ","), existing.Status.StoredVersions...)
 	going := []string{}
 	for _, version := range existing.Spec.Versions {
@@ -130,7 +130,7 @@ func whyUpdate(there Situation, want Definition, target *apiextensionsv1.CustomR
 		return ReasonAdopted, fmt.Sprintf("%s managed it; this operator adopts it because of --crds-adopt", managerOf(existing))
 	case order < want.Version:
 		return ReasonOlder, fmt.Sprintf("an older operator wrote it (schema-version %d, this operator's is %d)", order, want.Version)
-	case !identity.untouched(existing):
+	case !identity.isAsApplied(existing):
 		return ReasonEdited, "it differs from what the operator applied: another client edited it"
 	case !ours:
 		return ReasonOtherBuild, "another build of the same schema-version wrote it: raise schema-version with every change"
@@ -143,8 +143,8 @@ func whyUpdate(there Situation, want Definition, target *apiextensionsv1.CustomR
 	}
 }
 
-// stored returns the steps for versions that objects are stored in and should not be.
-func stored(existing, target *apiextensionsv1.CustomResourceDefinition) []Step {
+// storedVersionSteps returns the steps for versions that objects are stored in and should not be.
+func storedVersionSteps(existing, target *apiextensionsv1.CustomResourceDefinition) []Step {
 	storage, steps := storageVersion(target), []Step{}
 	others := slices.DeleteFunc(slices.Clone(existing.Status.StoredVersions), func(version string) bool { return version == storage })
 	for _, version := range others {
@@ -159,7 +159,7 @@ func stored(existing, target *apiextensionsv1.CustomResourceDefinition) []Step {
 	return steps
 }
 
-func harm(want Definition, objects Objects) string {
+func harmMessage(want Definition, objects Objects) string {
 	return fmt.Sprintf("the new schema does not fit %s. Fix these objects, or run the former operator release. To update the definition nevertheless, set "+
 		"--crds-allow-breaking (mysql-operator crds plan shows what changes in %s)", objects, want.Name())
 }
@@ -176,7 +176,7 @@ func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definiti
 	}
 	const remedy = "run the operator release that had this version, and let it rewrite the objects"
 	carriedOver := []string{}
-	for _, version := range append(slices.Clone(existing.Status.StoredVersions), departing(existing, want)...) {
+	for _, version := range append(slices.Clone(existing.Status.StoredVersions), removedVersions(existing, want)...) {
 		if findVersion(target, version) != nil {
 			continue
 		}
@@ -205,9 +205,9 @@ func isConverted(object *apiextensionsv1.CustomResourceDefinition) bool {
 	return object.Spec.Conversion != nil && object.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
-// conversionShortfall returns why an older program cannot work with a definition whose objects only a newer program can convert; empty if
+// unmetConversion returns why an older program cannot work with a definition whose objects only a newer program can convert; empty if
 // it can.
-func conversionShortfall(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
+func unmetConversion(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
 	if !isConverted(existing) {
 		return ""
 	}
@@ -219,8 +219,8 @@ func conversionShortfall(existing *apiextensionsv1.CustomResourceDefinition, wan
 	return ""
 }
 
-// convertedBeside returns the served versions that only the webhook of another program reads and writes; empty if there are none.
-func convertedBeside(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
+// otherConvertedVersions returns the served versions that only the webhook of another program reads and writes; empty if there are none.
+func otherConvertedVersions(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
 	if !isConverted(existing) {
 		return ""
 	}
@@ -245,8 +245,8 @@ func defaulted(object *apiextensionsv1.CustomResourceDefinition) *apiextensionsv
 	return object
 }
 
-// untouched reports whether the definition is as some program applied it.
-func (i Identity) untouched(existing *apiextensionsv1.CustomResourceDefinition) bool {
+// isAsApplied reports whether the definition is as some program applied it.
+func (i Identity) isAsApplied(existing *apiextensionsv1.CustomResourceDefinition) bool {
 	hash, err := hashSpec(defaulted(existing).Spec)
 	return err == nil && existing.Annotations[i.AppliedAnnotation()] == hash
 }
@@ -269,8 +269,8 @@ func identityDifference(existing *apiextensionsv1.CustomResourceDefinition, want
 	}
 }
 
-// shortfall returns what this program needs and existing does not serve; empty if it serves everything.
-func shortfall(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
+// unmetNeed returns what this program needs and existing does not serve; empty if it serves everything.
+func unmetNeed(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
 	has, wants := findVersion(existing, want.Uses), findVersion(want.object, want.Uses)
 	switch {
 	case has == nil || !has.Served:

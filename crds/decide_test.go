@@ -283,12 +283,12 @@ func TestDecideCarriesStoredVersionsOver(t *testing.T) {
 	if carried == nil || carried.Served || carried.Storage {
 		t.Fatalf("v0 is carried over as %+v, want it there, unserved and not for storing", carried)
 	}
-	if !first.Does(CarryOver) || !first.Does(Migrate) {
+	if !first.HasStep(CarryOver) || !first.HasStep(Migrate) {
 		t.Errorf("the plan does not carry over or migrate: %v", first.Steps)
 	}
 	applied := first.Target.DeepCopy()
 	applied.Status.StoredVersions = []string{"v0", "v1"}
-	if second := Decide(Situation{Existing: applied, Running: true}, want); second.Decision().Action != Keep || !second.Does(Migrate) {
+	if second := Decide(Situation{Existing: applied, Running: true}, want); second.Decision().Action != Keep || !second.HasStep(Migrate) {
 		t.Errorf("after the update: %v, want nothing but the migration", second.Steps)
 	}
 	applied.Status.StoredVersions = []string{"v1"}
@@ -345,12 +345,12 @@ func TestAVersionThatGoesLeavesNoTrace(t *testing.T) {
 	asApplied(there)
 	storedIn("v1")(there)
 	first := Decide(Situation{Existing: there}, want)
-	if first.Decision().Action != Mark || strings.Join(first.Stored, ",") != "v1,v0" || !first.Does(Update) {
+	if first.Decision().Action != Mark || strings.Join(first.Stored, ",") != "v1,v0" || !first.HasStep(Update) {
 		t.Fatalf("planned %v, stored %v", first.Steps, first.Stored)
 	}
 	there.Status.StoredVersions = first.Stored
 	second := Decide(Situation{Existing: there}, want)
-	if second.Decision().Action != Update || !second.Does(CarryOver) || !second.Does(Migrate) {
+	if second.Decision().Action != Update || !second.HasStep(CarryOver) || !second.HasStep(Migrate) {
 		t.Fatalf("then %v", second.Steps)
 	}
 	there = second.Target.DeepCopy()

@@ -15,7 +15,7 @@ func TestParsedDefinitionsAreStamped(t *testing.T) {
 	if object.Labels[OwnerLabel] != us.Owner || object.Annotations[us.HashAnnotation()] != definition.Hash || us.orderOf(object) != definition.Version {
 		t.Errorf("labels %v and annotations %v", object.Labels, object.Annotations)
 	}
-	if !us.untouched(object) {
+	if !us.isAsApplied(object) {
 		t.Error("it counts as edited")
 	}
 }

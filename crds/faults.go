@@ -54,8 +54,8 @@ func explain(verb, name string, err error) error {
 	}
 }
 
-// isPassing reports whether the same request may succeed a moment later: the API server is starting, busy or unreachable.
-func isPassing(err error) bool {
+// isTransient reports whether the same request may succeed a moment later: the API server is starting, busy or unreachable.
+func isTransient(err error) bool {
 	if apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err) {
 		return true
 	}
@@ -66,10 +66,10 @@ func isPassing(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || (errors.As(err, &network) && network.Timeout())
 }
 
-// served replaces the error of an API server that does not serve definitions at the moment, for example because it is starting. Its answer
+// unservedIsUnavailable replaces the error of an API server that does not serve definitions at the moment, for example because it is starting. Its answer
 // has the status code of a definition that does not exist. A caller that misread it would report a deletion, and create the definition
 // again.
-func served(err error) error {
+func unservedIsUnavailable(err error) error {
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return apierrors.NewServiceUnavailable("the API server does not serve definitions at the moment: " + err.Error())
 	}

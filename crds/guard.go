@@ -20,8 +20,8 @@ const (
 	watchPause = 15 * time.Second
 	// shortWatch is the shortest time that a working watch lasts.
 	shortWatch = time.Second
-	// lookAgain is the time after which the guard decides again without an event, where the decision depends on more than the definition.
-	lookAgain = time.Minute
+	// resyncInterval is the time after which the guard decides again without an event, where the decision depends on more than the definition.
+	resyncInterval = time.Minute
 	// quietPeriod is how long a definition must stay unmodified before the guard again repairs the next edit at once.
 	quietPeriod = 10 * time.Minute
 )
@@ -34,7 +34,7 @@ type Guard struct {
 	notify      func(context.Context, Notice)
 
 	lock   sync.Mutex
-	latest map[string]Sighting
+	latest map[string]Observed
 }
 
 // Notice is a report about a definition to users.
@@ -44,7 +44,7 @@ type Notice struct {
 	Regarding *apiextensionsv1.CustomResourceDefinition
 	// Warning says that a user should act.
 	Warning bool
-	// Reason is one word: a step's reason, or ReasonLost, ReasonHealed or ReasonFault.
+	// Reason is one word: a step's reason, or ReasonDefinitionDeleted, ReasonHealed or ReasonFault.
 	Reason Reason
 	// Message explains the reason in a sentence.
 	Message string
@@ -52,13 +52,13 @@ type Notice struct {
 
 // Reasons that a Guard reports in addition to those of its plans.
 const (
-	ReasonLost   Reason = "DefinitionDeleted" // a client deleted the definition, and the API server deleted its objects
-	ReasonHealed Reason = "DefinitionHealed"  // the guard restored the definition
-	ReasonFault  Reason = "DefinitionFault"   // the guard cannot read or repair the definition at the moment
+	ReasonDefinitionDeleted Reason = "DefinitionDeleted" // a client deleted the definition, and the API server deleted its objects
+	ReasonHealed            Reason = "DefinitionHealed"  // the guard restored the definition
+	ReasonFault             Reason = "DefinitionFault"   // the guard cannot read or repair the definition at the moment
 )
 
-// Sighting is what a Guard observed last of a definition.
-type Sighting struct {
+// Observed is what a Guard observed last of a definition.
+type Observed struct {
 	Result
 	// Err is why the guard could not read or repair the definition, or cannot work with it; nil if it can.
 	Err error
@@ -67,11 +67,11 @@ type Sighting struct {
 // NewGuard makes a Guard. It calls notify from several goroutines, but never twice in a row with the same notice for one definition.
 func NewGuard(installer Installer, definitions []Definition, notify func(context.Context, Notice)) *Guard {
 	installer.Running = true
-	return &Guard{installer: installer, definitions: definitions, notify: notify, latest: map[string]Sighting{}}
+	return &Guard{installer: installer, definitions: definitions, notify: notify, latest: map[string]Observed{}}
 }
 
 // Latest returns the last observation of the definition, and false before the first.
-func (g *Guard) Latest(name string) (Sighting, bool) {
+func (g *Guard) Latest(name string) (Observed, bool) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	seen, found := g.latest[name]
@@ -82,40 +82,40 @@ func (g *Guard) Latest(name string) (Sighting, bool) {
 func (g *Guard) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, definition := range g.definitions {
-		group.Go(func() { g.newPost(definition).keep(ctx) })
+		group.Go(func() { g.newWatcher(definition).run(ctx) })
 	}
 	group.Wait()
 }
 
-// post watches one definition for a Guard.
-type post struct {
+// definitionWatcher watches one definition for a Guard.
+type definitionWatcher struct {
 	guard      *Guard
 	definition Definition
 	log        logr.Logger
-	// pace increases the time between repairs when another client undoes each of them.
-	pace     wait.Backoff
-	healed   time.Time
-	told     Notice
-	lastSeen *apiextensionsv1.CustomResourceDefinition
+	// repairBackoff increases the time between repairs when another client undoes each of them.
+	repairBackoff wait.Backoff
+	repairedAt    time.Time
+	lastNotice    Notice
+	lastSeen      *apiextensionsv1.CustomResourceDefinition
 }
 
-func (g *Guard) newPost(definition Definition) *post {
-	return &post{guard: g, definition: definition, log: g.installer.Log.WithValues("name", definition.Name()), pace: newPace()}
+func (g *Guard) newWatcher(definition Definition) *definitionWatcher {
+	return &definitionWatcher{guard: g, definition: definition, log: g.installer.Log.WithValues("name", definition.Name()), repairBackoff: newRepairBackoff()}
 }
 
-func newPace() wait.Backoff {
+func newRepairBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 9, Cap: 5 * time.Minute}
 }
 
-// keep reads the definition, repairs it, and waits for the next change, in a loop until ctx ends.
-func (p *post) keep(ctx context.Context) {
-	rest, last := newRest(), ""
+// run reads the definition, repairs it, and waits for the next change, in a loop until ctx ends.
+func (p *definitionWatcher) run(ctx context.Context) {
+	rest, last := newWatchBackoff(), ""
 	for ctx.Err() == nil {
-		seen := p.look(ctx)
+		seen := p.reconcile(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		p.guard.remember(p.definition.Name(), seen)
+		p.guard.setLatest(p.definition.Name(), seen)
 		begun := time.Now()
 		err := p.awaitChange(ctx, seen)
 		switch {
@@ -125,29 +125,29 @@ func (p *post) keep(ctx context.Context) {
 		case time.Since(begun) < shortWatch && seen.resourceVersion() == last:
 			_ = sleep(ctx, rest.Step())
 		default:
-			rest = newRest()
+			rest = newWatchBackoff()
 		}
 		last = seen.resourceVersion()
 	}
 }
 
-// newRest returns the growing times between two passes for a definition that does not change, although each watch on it ends at once. A
+// newWatchBackoff returns the growing times between two passes for a definition that does not change, although each watch on it ends at once. A
 // proxy may block watches, for example.
-func newRest() wait.Backoff {
+func newWatchBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 9, Cap: watchPause}
 }
 
-func (g *Guard) remember(name string, seen Sighting) {
+func (g *Guard) setLatest(name string, seen Observed) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	g.latest[name] = seen
 }
 
-// look reads the definition, decides, and acts on the decision.
-func (p *post) look(ctx context.Context) Sighting {
+// reconcile reads the definition, decides, and acts on the decision.
+func (p *definitionWatcher) reconcile(ctx context.Context) Observed {
 	results, err := p.guard.installer.Plan(ctx, []Definition{p.definition})
 	if err != nil {
-		return p.fault(ctx, err)
+		return p.reportFault(ctx, err)
 	}
 	found := results[0]
 	if found.Existing != nil {
@@ -156,20 +156,20 @@ func (p *post) look(ctx context.Context) Sighting {
 	decision := found.Plan.Decision()
 	switch decision.Action {
 	case Keep:
-		p.tell(ctx, Notice{Reason: decision.Reason, Message: decision.Message})
-		return Sighting{Result: found}
+		p.report(ctx, Notice{Reason: decision.Reason, Message: decision.Message})
+		return Observed{Result: found}
 	case Refuse:
-		p.tell(ctx, Notice{Warning: true, Reason: decision.Reason, Message: decision.Message})
-		return Sighting{Result: found, Err: &RefusedError{Name: p.definition.Name(), Plan: found.Plan}}
+		p.report(ctx, Notice{Warning: true, Reason: decision.Reason, Message: decision.Message})
+		return Observed{Result: found, Err: &RefusedError{Name: p.definition.Name(), Plan: found.Plan}}
 	case Create, Wait:
-		p.tell(ctx, Notice{Warning: true, Reason: ReasonLost, Message: p.loss()})
+		p.report(ctx, Notice{Warning: true, Reason: ReasonDefinitionDeleted, Message: p.deletionMessage()})
 	case Update, Mark, CarryOver, Migrate:
 	}
-	return p.heal(ctx, found)
+	return p.repair(ctx, found)
 }
 
-// loss returns the message that a definition and its objects were deleted.
-func (p *post) loss() string {
+// deletionMessage returns the message that a definition and its objects were deleted.
+func (p *definitionWatcher) deletionMessage() string {
 	objects := "all its objects"
 	if p.lastSeen != nil && p.lastSeen.Annotations[p.definition.identity.UsageAnnotation()] == UsageNone {
 		objects = "no object, because it had none"
@@ -177,48 +177,48 @@ func (p *post) loss() string {
 	return fmt.Sprintf("a client deleted definition %s, and with it %s; the operator registers the definition again, but a user must apply its objects again", p.definition.Name(), objects)
 }
 
-func (p *post) heal(ctx context.Context, found Result) Sighting {
-	if time.Since(p.healed) > quietPeriod {
-		p.pace = newPace()
-	} else if sleep(ctx, p.pace.Step()) != nil {
-		return Sighting{Result: found}
+func (p *definitionWatcher) repair(ctx context.Context, found Result) Observed {
+	if time.Since(p.repairedAt) > quietPeriod {
+		p.repairBackoff = newRepairBackoff()
+	} else if sleep(ctx, p.repairBackoff.Step()) != nil {
+		return Observed{Result: found}
 	}
 	results, err := p.guard.installer.Ensure(ctx, []Definition{p.definition})
-	p.healed = time.Now()
+	p.repairedAt = time.Now()
 	if err != nil {
-		return p.fault(ctx, err)
+		return p.reportFault(ctx, err)
 	}
 	done := results[0]
 	if decision := done.Plan.Decision(); decision.Action != Keep {
-		p.tell(ctx, Notice{Reason: ReasonHealed, Message: fmt.Sprintf("%s: %s", decision.Action, decision.Message)})
+		p.report(ctx, Notice{Reason: ReasonHealed, Message: fmt.Sprintf("%s: %s", decision.Action, decision.Message)})
 	}
-	return Sighting{Result: done}
+	return Observed{Result: done}
 }
 
-func (p *post) fault(ctx context.Context, err error) Sighting {
-	p.tell(ctx, Notice{Warning: true, Reason: ReasonFault, Message: err.Error()})
-	return Sighting{Result: Result{Definition: p.definition, Existing: p.lastSeen}, Err: err}
+func (p *definitionWatcher) reportFault(ctx context.Context, err error) Observed {
+	p.report(ctx, Notice{Warning: true, Reason: ReasonFault, Message: err.Error()})
+	return Observed{Result: Result{Definition: p.definition, Existing: p.lastSeen}, Err: err}
 }
 
-// tell passes a notice to notify unless it is the same as the one before.
-func (p *post) tell(ctx context.Context, news Notice) {
+// report passes a notice to notify unless it is the same as the one before.
+func (p *definitionWatcher) report(ctx context.Context, news Notice) {
 	news.Definition, news.Regarding = p.definition, p.lastSeen
-	if news.Reason == p.told.Reason && news.Message == p.told.Message {
+	if news.Reason == p.lastNotice.Reason && news.Message == p.lastNotice.Message {
 		return
 	}
-	p.told = news
+	p.lastNotice = news
 	p.guard.notify(ctx, news)
 }
 
 // awaitChange returns nil as soon as the definition differs from the observed one, and an error if it cannot be watched.
-func (p *post) awaitChange(ctx context.Context, seen Sighting) error {
+func (p *definitionWatcher) awaitChange(ctx context.Context, seen Observed) error {
 	refused := (*RefusedError)(nil)
 	if seen.Err != nil && !errors.As(seen.Err, &refused) {
 		return seen.Err
 	}
 	// A refusal because of objects may end without a change of the definition, and a webhook's certificate is renewed.
 	if refused != nil || seen.Definition.Conversion != nil {
-		patience, cancel := context.WithTimeout(ctx, lookAgain)
+		patience, cancel := context.WithTimeout(ctx, resyncInterval)
 		defer cancel()
 		ctx = patience
 	}
@@ -235,7 +235,7 @@ func (p *post) awaitChange(ctx context.Context, seen Sighting) error {
 }
 
 // awaitOther returns nil when an event has the definition with another resourceVersion, and when the events or ctx end.
-func (p *post) awaitOther(ctx context.Context, events <-chan watch.Event, than string) error {
+func (p *definitionWatcher) awaitOther(ctx context.Context, events <-chan watch.Event, than string) error {
 	for {
 		select {
 		case <-ctx.Done():

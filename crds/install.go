@@ -53,8 +53,8 @@ type Result struct {
 	Plan Plan
 	// Existing is the definition that the plan was decided on; nil if there was none.
 	Existing *apiextensionsv1.CustomResourceDefinition
-	// Took is the time from the first read until the definition was in force.
-	Took time.Duration
+	// Elapsed is the time from the first read until the definition was in force.
+	Elapsed time.Duration
 }
 
 // Ensure makes sure that every definition exists and is served. It creates and updates those that the program manages, all at the same
@@ -88,7 +88,7 @@ func (i Installer) each(ctx context.Context, definitions []Definition, do work) 
 		group.Go(func() {
 			begin := time.Now()
 			results[at], faults[at] = do(ctx, definition)
-			results[at].Took = time.Since(begin)
+			results[at].Elapsed = time.Since(begin)
 		})
 	}
 	group.Wait()
@@ -116,13 +116,13 @@ func (i Installer) ensure(ctx context.Context, definition Definition) (Result, e
 			return Result{}, err
 		}
 		if found.Plan.Decision().Action != Keep {
-			applied, err := i.carryOut(ctx, found)
+			applied, err := i.execute(ctx, found)
 			switch {
-			case errors.Is(err, errOvertaken):
+			case errors.Is(err, errCreatedMeanwhile):
 				round-- // the next read of the definition ends with the context
 				_ = sleep(ctx, lastPoll)
-			case errors.Is(err, errServing):
-				return serving(found), nil
+			case errors.Is(err, errStillServed):
+				return keepWhileDeleted(found), nil
 			case err != nil:
 				return Result{}, err
 			case applied:
@@ -133,7 +133,7 @@ func (i Installer) ensure(ctx context.Context, definition Definition) (Result, e
 		if done == nil {
 			done = &found
 		}
-		settled, err := i.settle(ctx, found.Definition)
+		settled, err := i.waitUntilReady(ctx, found.Definition)
 		if err != nil {
 			return Result{}, err
 		}
@@ -155,14 +155,14 @@ func (i Installer) plan(ctx context.Context, definition Definition) (Result, err
 		}
 		definition.Conversion = conversion
 	}
-	existing, err := i.look(ctx, definition.Name())
+	existing, err := i.readDefinition(ctx, definition.Name())
 	if err != nil {
 		return Result{}, err
 	}
 	there := i.situation(existing, definition)
 	decided := Decide(there, definition)
 	if decided.NeedsObjects && i.Objects != nil {
-		if there.Objects, err = i.lookAtObjects(ctx, existing, decided.Target); err != nil {
+		if there.Objects, err = i.checkObjects(ctx, existing, decided.Target); err != nil {
 			return Result{}, fmt.Errorf("check the objects of definition %s before updating it: %w", definition.Name(), err)
 		}
 		decided = Decide(there, definition)
@@ -170,8 +170,8 @@ func (i Installer) plan(ctx context.Context, definition Definition) (Result, err
 	return Result{Definition: definition, Plan: decided, Existing: existing}, nil
 }
 
-// lookAtObjects finds out what the target would do to the objects. It starts again when the API server is unreachable for a moment.
-func (i Installer) lookAtObjects(ctx context.Context, existing, target *apiextensionsv1.CustomResourceDefinition) (found *Objects, err error) {
+// checkObjects finds out what the target would do to the objects. It starts again when the API server is unreachable for a moment.
+func (i Installer) checkObjects(ctx context.Context, existing, target *apiextensionsv1.CustomResourceDefinition) (found *Objects, err error) {
 	i.Log.Info("checking the objects of a definition before updating it", "name", existing.Name)
 	const until = "the check of all objects to end (very many objects take longer: mysql-operator crds apply --timeout=10m)"
 	err = poll(ctx, until, func(ctx context.Context) (bool, string, error) {
@@ -187,9 +187,9 @@ func (i Installer) situation(existing *apiextensionsv1.CustomResourceDefinition,
 	return Situation{Existing: existing, Running: i.Running, Adopt: adopt, AllowBreaking: i.AllowBreaking}
 }
 
-// look reads a definition from the API server; nil if the cluster has none. It retries only errors that pass, and returns a refusal at
+// readDefinition reads a definition from the API server; nil if the cluster has none. It retries only errors that pass, and returns a refusal at
 // once: a wait would hide it behind a timeout.
-func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (i Installer) readDefinition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	var found *apiextensionsv1.CustomResourceDefinition
 	err := poll(ctx, "the API server to answer about definition "+name, func(ctx context.Context) (bool, string, error) {
 		object, err := i.API.Get(ctx, name)
@@ -198,7 +198,7 @@ func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.Cust
 			return true, "", nil
 		}
 		if err != nil {
-			return false, "", keepPassing("get", name, err)
+			return false, "", explainPermanent("get", name, err)
 		}
 		found = object
 		return true, "", nil
@@ -206,9 +206,9 @@ func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.Cust
 	return found, err
 }
 
-// keepPassing returns errors that pass without a change (isPassing) as they are, for poll, and adds the context to others.
-func keepPassing(verb, name string, err error) error {
-	if isPassing(err) {
+// explainPermanent returns errors that pass without a change (isTransient) as they are, for poll, and adds the context to others.
+func explainPermanent(verb, name string, err error) error {
+	if isTransient(err) {
 		return err
 	}
 	return explain(verb, name, err)

@@ -32,58 +32,58 @@ func (l Leader) Run(ctx context.Context) {
 }
 
 func (l Leader) lead(ctx context.Context, definition Definition) {
-	pace, due, attended := newPace(), time.Time{}, attention{}
+	pace, due, attended := newRepairBackoff(), time.Time{}, leaderInput{}
 	for sleep(ctx, leadPause) == nil {
 		seen, found := l.Guard.Latest(definition.Name())
 		if !found || seen.Err != nil || time.Now().Before(due) {
 			continue
 		}
 		some, known := l.InUse(definition)
-		current := attention{some, known, seen.resourceVersion()}
+		current := leaderInput{some, known, seen.resourceVersion()}
 		if current == attended {
 			continue
 		}
-		if err := l.attend(ctx, seen, current); err != nil && ctx.Err() == nil {
+		if err := l.act(ctx, seen, current); err != nil && ctx.Err() == nil {
 			l.Guard.notify(ctx, Notice{Definition: definition, Regarding: seen.Existing, Warning: true, Reason: ReasonFault, Message: err.Error()})
 			due = time.Now().Add(pace.Step())
 			continue
 		}
-		pace, attended = newPace(), current
+		pace, attended = newRepairBackoff(), current
 	}
 }
 
-// attention is the input of a Leader's work. The Leader does the work again only when it changes.
-type attention struct {
+// leaderInput is the input of a Leader's work. The Leader does the work again only when it changes.
+type leaderInput struct {
 	some, known     bool
 	resourceVersion string
 }
 
-func (s Sighting) resourceVersion() string {
+func (s Observed) resourceVersion() string {
 	if s.Existing == nil {
 		return ""
 	}
 	return s.Existing.ResourceVersion
 }
 
-func (l Leader) attend(ctx context.Context, seen Sighting, current attention) error {
+func (l Leader) act(ctx context.Context, seen Observed, current leaderInput) error {
 	existing, definition := seen.Existing, seen.Definition
 	ours := existing != nil && existing.DeletionTimestamp == nil && existing.Labels[OwnerLabel] == definition.identity.Owner
 	if !ours || seen.Plan.Decision().Action != Keep {
 		return nil
 	}
 	if current.known {
-		if err := l.note(ctx, definition, existing, current.some); err != nil {
+		if err := l.recordUsage(ctx, definition, existing, current.some); err != nil {
 			return err
 		}
 	}
-	if seen.Plan.Does(Migrate) {
+	if seen.Plan.HasStep(Migrate) {
 		return l.Migrate(ctx, definition.Name())
 	}
 	return nil
 }
 
-// note records on the definition whether it has objects. The admission policy that protects it from deletion cannot list them.
-func (l Leader) note(ctx context.Context, definition Definition, existing *apiextensionsv1.CustomResourceDefinition, some bool) error {
+// recordUsage records on the definition whether it has objects. The admission policy that protects it from deletion cannot list them.
+func (l Leader) recordUsage(ctx context.Context, definition Definition, existing *apiextensionsv1.CustomResourceDefinition, some bool) error {
 	identity, usage := definition.identity, UsageNone
 	if some {
 		usage = UsageSome
@@ -97,7 +97,7 @@ func (l Leader) note(ctx context.Context, definition Definition, existing *apiex
 		fieldMetadata: map[string]any{"name": existing.Name, "uid": existing.UID, "annotations": map[string]string{identity.UsageAnnotation(): usage}},
 	})
 	if err == nil {
-		_, err = l.Guard.installer.API.Apply(ctx, existing.Name, body, ApplyOptions{Manager: identity.UsageManager(), TakeOver: true})
+		_, err = l.Guard.installer.API.Apply(ctx, existing.Name, body, ApplyOptions{Manager: identity.UsageManager(), Force: true})
 	}
 	if err != nil {
 		return fmt.Errorf("record on definition %s whether it has objects: %w", existing.Name, err)

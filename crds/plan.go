@@ -88,8 +88,8 @@ type Plan struct {
 // Decision returns the first step.
 func (p Plan) Decision() Step { return p.Steps[0] }
 
-// Does reports whether the plan has such a step.
-func (p Plan) Does(action Action) bool {
+// HasStep reports whether the plan has such a step.
+func (p Plan) HasStep(action Action) bool {
 	return slices.ContainsFunc(p.Steps, func(step Step) bool { return step.Action == action })
 }
 

@@ -9,9 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// settle waits until the definition is established, served and in force. It returns false if another client changed it meanwhile so that
+// waitUntilReady waits until the definition is established, served and in force. It returns false if another client changed it meanwhile so that
 // the installer must decide again. For example, an older operator may have created it between our read and our write.
-func (i Installer) settle(ctx context.Context, definition Definition) (settled bool, err error) {
+func (i Installer) waitUntilReady(ctx context.Context, definition Definition) (settled bool, err error) {
 	name := definition.Name()
 	var established *apiextensionsv1.CustomResourceDefinition
 	err = poll(ctx, "definition "+name+" to be established", func(ctx context.Context) (bool, string, error) {
@@ -20,7 +20,7 @@ func (i Installer) settle(ctx context.Context, definition Definition) (settled b
 			return true, "", nil
 		}
 		if err != nil {
-			return false, "", keepPassing("get", name, err)
+			return false, "", explainPermanent("get", name, err)
 		}
 		if Decide(i.situation(object, definition), definition).Decision().Action != Keep {
 			return true, "", nil
@@ -49,7 +49,7 @@ func (i Installer) waitUntilServed(ctx context.Context, definition Definition) e
 			return false, "it serves nothing of this group and version", nil
 		}
 		if err != nil {
-			return false, "", keepPassing("discover", definition.Name(), err)
+			return false, "", explainPermanent("discover", definition.Name(), err)
 		}
 		missing := notServed(list, definition)
 		return missing == "", missing + " is not listed", nil
@@ -79,7 +79,7 @@ func (i Installer) waitUntilEnforced(ctx context.Context, definition Definition,
 		case apierrors.IsNotFound(err):
 			return false, "it is not served yet", nil
 		case err != nil:
-			return false, "", keepPassing("list", definition.Name(), err)
+			return false, "", explainPermanent("list", definition.Name(), err)
 		case len(columns) == 0:
 			return false, "the list has no columns", nil
 		}

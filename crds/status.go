@@ -45,7 +45,7 @@ func (i Installer) Status(ctx context.Context, definitions []Definition) ([]Stat
 func (i Installer) stateOf(ctx context.Context, definition Definition) (State, error) {
 	ctx, cancel := i.bounded(ctx)
 	defer cancel()
-	existing, err := i.look(ctx, definition.Name())
+	existing, err := i.readDefinition(ctx, definition.Name())
 	if err != nil {
 		return State{}, err
 	}

@@ -19,7 +19,7 @@ const (
 )
 
 // poll calls look until look is done or fails, or the context ends. Then the error says what poll waited for and what look saw last. An
-// error of look that may pass (isPassing) counts as something seen, not as a failure.
+// error of look that may pass (isTransient) counts as something seen, not as a failure.
 func poll(ctx context.Context, waitingFor string, look func(context.Context) (done bool, seen string, err error)) error {
 	pause, last := firstPoll, "nothing yet"
 	for {
@@ -31,7 +31,7 @@ func poll(ctx context.Context, waitingFor string, look func(context.Context) (do
 			last = seen
 		case ctx.Err() != nil:
 			// The end of the wait cancelled the request: what look saw before says more.
-		case isPassing(err):
+		case isTransient(err):
 			last = err.Error()
 		default:
 			return err

@@ -29,8 +29,8 @@ func (p Place) String() string {
 	return "in namespace " + string(p)
 }
 
-// Shortage holds the missing permissions of a user.
-type Shortage struct {
+// MissingPermissions holds the missing permissions of a user.
+type MissingPermissions struct {
 	// User is the user's name as the API server knows it.
 	User string
 	// Missing are the rules that are missing, by place.
@@ -38,12 +38,12 @@ type Shortage struct {
 }
 
 // None reports whether nothing is missing.
-func (s Shortage) None() bool {
+func (s MissingPermissions) None() bool {
 	return len(s.Missing) == 0
 }
 
 // Needs returns the permissions by place, for an operator that serves these namespaces (all if none are named).
-func Needs(account Account, namespaces []string, rights Rights) map[Place][]rbacv1.PolicyRule {
+func Needs(account Account, namespaces []string, rights Permissions) map[Place][]rbacv1.PolicyRule {
 	needs := map[Place][]rbacv1.PolicyRule{Place(account.Namespace): rights.Own}
 	if len(rights.Definitions) > 0 {
 		needs[""] = slices.Clone(rights.Definitions)
@@ -58,29 +58,29 @@ func Needs(account Account, namespaces []string, rights Rights) map[Place][]rbac
 	return needs
 }
 
-// FindShortage asks the API server which of the needed permissions the configuration's user does not have (SelfSubjectAccessReview, which
+// FindMissingPermissions asks the API server which of the needed permissions the configuration's user does not have (SelfSubjectAccessReview, which
 // every authenticated user may create).
-func FindShortage(ctx context.Context, config *rest.Config, needs map[Place][]rbacv1.PolicyRule) (Shortage, error) {
+func FindMissingPermissions(ctx context.Context, config *rest.Config, needs map[Place][]rbacv1.PolicyRule) (MissingPermissions, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.RateLimiter = -1, nil // bounded by atOnce
 	reviews, err := authorizationclient.NewForConfig(own)
 	if err != nil {
-		return Shortage{}, fmt.Errorf("make a client for access reviews: %w", err)
+		return MissingPermissions{}, fmt.Errorf("make a client for access reviews: %w", err)
 	}
 	missing := map[Place][]rbacv1.PolicyRule{}
 	for place, rules := range needs {
 		lacking, err := ask(ctx, reviews, place, permissions(rules))
 		if err != nil {
-			return Shortage{}, err
+			return MissingPermissions{}, err
 		}
 		if len(lacking) > 0 {
 			missing[place] = Compact(lacking)
 		}
 	}
 	if len(missing) == 0 {
-		return Shortage{}, nil
+		return MissingPermissions{}, nil
 	}
-	return Shortage{User: whoAmI(ctx, own), Missing: missing}, nil
+	return MissingPermissions{User: whoAmI(ctx, own), Missing: missing}, nil
 }
 
 // ask returns, as rules, those of the permissions that are denied.

@@ -57,8 +57,8 @@ func marked(object string) string {
 	return fmt.Sprintf("(%s != null && %s.metadata.?labels[?'%s'].orValue('') == '%s')", object, object, OwnerLabel, Name)
 }
 
-// same returns an expression: a map or list of the metadata does not change.
-func same(field string) string {
+// unchangedMetadata returns an expression: a map or list of the metadata does not change.
+func unchangedMetadata(field string) string {
 	empty := "{}"
 	if field == "ownerReferences" || field == "finalizers" {
 		empty = "[]"
@@ -75,16 +75,16 @@ func sameOwners() string {
 	return owners("object") + " == " + owners("oldObject")
 }
 
-// stamp is the prefix of the annotation by which ConfigMonitor restarts a workload.
-const stamp = schema.MagalixGroup + "/config-"
+// restartPrefix is the prefix of the annotation by which ConfigMonitor restarts a workload.
+const restartPrefix = schema.MagalixGroup + "/config-"
 
 // keeps returns an expression: a field of an object's metadata does not change, and is empty in a new object.
 func keeps(field, empty string) string {
 	return fmt.Sprintf("object.metadata.?%[1]s.orValue(%[2]s) == (oldObject == null ? %[2]s : oldObject.metadata.?%[1]s.orValue(%[2]s))", field, empty)
 }
 
-// bounded returns an expression: for each key of a map, which may be missing, the condition is true or the other map has the same value.
-func bounded(one, other, condition string) string {
+// allowedOrSameKeys returns an expression: for each key of a map, which may be missing, the condition is true or the other map has the same value.
+func allowedOrSameKeys(one, other, condition string) string {
 	return fmt.Sprintf("%[1]s.orValue({}).all(key, %[3]s || %[1]s[?key] == %[2]s[?key])", one, other, condition)
 }
 
@@ -97,8 +97,8 @@ func ofEach(condition string, fields ...string) string {
 	return "(" + strings.Join(conditions, " && ") + ")"
 }
 
-// alike returns an expression: object and oldObject have the same fields at a path, except for some.
-func alike(path string, but ...string) string {
+// sameFields returns an expression: object and oldObject have the same fields at a path, except for some.
+func sameFields(path string, but ...string) string {
 	of := func(one, other string) string {
 		return fmt.Sprintf("dyn(%[1]s.%[3]s).all(key, key in ['%[4]s'] || dyn(%[1]s.%[3]s)[?key] == dyn(%[2]s.%[3]s)[?key])", one, other, path, strings.Join(but, "', '"))
 	}
@@ -110,15 +110,15 @@ func alike(path string, but ...string) string {
 func restart() string {
 	annotations := func(path, condition string) string {
 		one, other := "object."+path+".?annotations", "oldObject."+path+".?annotations"
-		return bounded(one, other, condition) + " && " + bounded(other, one, condition)
+		return allowedOrSameKeys(one, other, condition) + " && " + allowedOrSameKeys(other, one, condition)
 	}
 	return strings.Join([]string{
 		"request.operation == 'UPDATE' && request.resource.group == 'apps'",
-		alike("spec", "template"), alike("spec.template", "metadata"), alike("spec.template.metadata", "annotations"),
-		annotations("spec.template.metadata", "key.startsWith('"+stamp+"')"),
+		sameFields("spec", "template"), sameFields("spec.template", "metadata"), sameFields("spec.template.metadata", "annotations"),
+		annotations("spec.template.metadata", "key.startsWith('"+restartPrefix+"')"),
 		// The API server counts the templates of a DaemonSet in an annotation.
 		annotations("metadata", "key == 'deprecated.daemonset.template.generation'"),
-		same("labels"), same("ownerReferences"), same("finalizers"),
+		unchangedMetadata("labels"), unchangedMetadata("ownerReferences"), unchangedMetadata("finalizers"),
 	}, " && ")
 }
 

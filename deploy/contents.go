@@ -8,8 +8,8 @@ import (
 )
 
 // contents is about the content of children: it must not affect anything outside of them.
-func (l Limits) contents() restraint {
-	return restraint{
+func (l Limits) contents() policyRules {
+	return policyRules{
 		name: "contents",
 		on: slices.Concat(onWrites("", "secrets", "configmaps", "services", "serviceaccounts", "persistentvolumeclaims"),
 			onWrites("policy", "poddisruptionbudgets"), onWrites("networking.k8s.io", "networkpolicies")),
@@ -37,7 +37,7 @@ func (l Limits) contents() restraint {
 // keepsAnnotations returns an expression: only harmless annotations of an object are added or changed.
 func keepsAnnotations() string {
 	is, was := "object.metadata.?annotations", "(oldObject == null ? optional.none() : oldObject.metadata.?annotations)"
-	return bounded(is, was, isHarmless(is)) + " && " + bounded(was, is, isHarmless(was))
+	return allowedOrSameKeys(is, was, isHarmless(is)) + " && " + allowedOrSameKeys(was, is, isHarmless(was))
 }
 
 // isHarmless returns an expression: a key of annotations is the operator's own, or one without effect that common webhooks add to every

@@ -103,7 +103,7 @@ func TestEveryFieldIsDecided(t *testing.T) {
 	t.Parallel()
 	rules := []string{}
 	limits := Limits{Account: Account{Namespace: "a", Name: "b"}, ReadsSecrets: true, PlainPods: true}
-	for _, one := range []restraint{limits.contents(), limits.workloads()} {
+	for _, one := range []policyRules{limits.contents(), limits.workloads()} {
 		for _, variable := range one.variables {
 			rules = append(rules, variable.Expression)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // Lines returns the missing permissions, one rule in each line.
-func (s Shortage) Lines() []string {
+func (s MissingPermissions) Lines() []string {
 	lines := []string{}
 	for _, place := range slices.Sorted(maps.Keys(s.Missing)) {
 		for _, rule := range s.Missing[place] {
@@ -22,7 +22,7 @@ func (s Shortage) Lines() []string {
 
 // Message returns a text that says which permissions the user does not have, and a command that an administrator can paste to grant them.
 // grant is the YAML for this command.
-func (s Shortage) Message(grant []byte) string {
+func (s MissingPermissions) Message(grant []byte) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n%s does not have permissions that the operator needs:\n", s.User)
 	for _, line := range s.Lines() {

@@ -39,7 +39,7 @@ const systemNamespaces = "['kube-system', 'kube-public', 'kube-node-lease']"
 // change them. They affect no other account. (ValidatingAdmissionPolicy, Kubernetes 1.30:
 // https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/)
 func Policy(of Limits) []any {
-	restraints := []restraint{of.children(), of.contents(), of.pods(), of.workloads(), of.kinds(), of.definitions()}
+	restraints := []policyRules{of.children(), of.contents(), of.pods(), of.workloads(), of.kinds(), of.definitions()}
 	objects := make([]any, 0, 2*len(restraints))
 	for _, one := range restraints {
 		objects = append(objects, of.render(one)...)
@@ -47,15 +47,15 @@ func Policy(of Limits) []any {
 	return objects
 }
 
-// restraint is one of the policies.
-type restraint struct {
+// policyRules is one of the policies.
+type policyRules struct {
 	name      string
 	on        []admissionv1.NamedRuleWithOperations
 	variables []admissionv1.Variable
 	rules     []admissionv1.Validation
 }
 
-func (l Limits) render(one restraint) []any {
+func (l Limits) render(one policyRules) []any {
 	fail, forbidden := admissionv1.Fail, statusForbidden
 	name := l.limitsName(one.name)
 	for at := range one.rules {
@@ -78,7 +78,7 @@ func (l Limits) render(one restraint) []any {
 }
 
 // children is about the objects that the operator makes. It writes only its own objects, and none in Kubernetes' own namespaces.
-func (l Limits) children() restraint {
+func (l Limits) children() policyRules {
 	was, is := "request.operation == 'CREATE' || variables.was", "request.operation == 'DELETE' || variables.is"
 	variables := []admissionv1.Variable{
 		{Name: "was", Expression: marked("oldObject") + " || " + l.controlled("oldObject")},
@@ -89,7 +89,7 @@ func (l Limits) children() restraint {
 		variables = append(variables, admissionv1.Variable{Name: "restart", Expression: restart()})
 		was, is = was+" || variables.restart", is+" || variables.restart"
 	}
-	return restraint{
+	return policyRules{
 		name: "children",
 		on: slices.Concat(on("", "configmaps", "secrets", "serviceaccounts", "services", "persistentvolumeclaims"),
 			on("apps", "statefulsets", "deployments", "daemonsets"), on("batch", "jobs"),
@@ -99,9 +99,9 @@ func (l Limits) children() restraint {
 			validation(l.outsideKubernetes(), "the operator does not write in the namespaces of Kubernetes itself"),
 			validation(was, "the operator changes and deletes only what it made (label "+OwnerLabel+")"),
 			validation(is, "the operator marks what it makes (label "+OwnerLabel+")"),
-			validation("request.operation != 'DELETE' || request.resource.resource != 'secrets' || "+l.authority("oldObject"),
+			validation("request.operation != 'DELETE' || request.resource.resource != 'secrets' || "+l.isAuthoritySecret("oldObject"),
 				"the operator deletes only Secrets with CAs of clusters, in its own namespace"),
-			validation("request.resource.resource != 'secrets' || !("+l.atHome()+") || "+l.keepsAtHome("object")+" || "+l.keepsAtHome("oldObject"),
+			validation("request.resource.resource != 'secrets' || !("+l.inOwnNamespace()+") || "+l.isOwnNamespaceSecret("object")+" || "+l.isOwnNamespaceSecret("oldObject"),
 				"in its own namespace the operator writes only Secrets with CAs of clusters, and Secrets of its resources there"),
 			validation("request.operation != 'UPDATE' || ("+sameOwners()+") || !("+l.keepsOwners()+")",
 				"the operator changes no owners, because garbage collection could then delete the object"),
@@ -110,29 +110,29 @@ func (l Limits) children() restraint {
 }
 
 // pods is about Pods. The operator makes none itself. It labels those of its own workloads, and its own Pod if it converts.
-func (l Limits) pods() restraint {
+func (l Limits) pods() policyRules {
 	own := marked("oldObject")
 	if l.Webhook != "" {
 		own += fmt.Sprintf(" || request.namespace == '%s'", l.Account.Namespace)
 	}
-	return restraint{
+	return policyRules{
 		name: "pods",
 		on:   on("", "pods"),
 		rules: []admissionv1.Validation{
 			validation("("+l.outsideKubernetes()+") && request.operation == 'UPDATE' && ("+own+")",
 				"the operator changes only Pods of its own workloads, and neither creates nor deletes Pods"),
-			validation("request.operation != 'UPDATE' || (object.spec == oldObject.spec && "+same("annotations")+
-				" && "+same("ownerReferences")+" && "+same("finalizers")+")",
+			validation("request.operation != 'UPDATE' || (object.spec == oldObject.spec && "+unchangedMetadata("annotations")+
+				" && "+unchangedMetadata("ownerReferences")+" && "+unchangedMetadata("finalizers")+")",
 				"the operator changes only the labels of Pods"),
-			validation("request.operation != 'UPDATE' || ("+bounded("object.metadata.?labels", "oldObject.metadata.?labels", "key.startsWith('"+ownPrefix+"')")+
-				" && "+bounded("oldObject.metadata.?labels", "object.metadata.?labels", "key.startsWith('"+ownPrefix+"')")+")",
+			validation("request.operation != 'UPDATE' || ("+allowedOrSameKeys("object.metadata.?labels", "oldObject.metadata.?labels", "key.startsWith('"+ownPrefix+"')")+
+				" && "+allowedOrSameKeys("oldObject.metadata.?labels", "object.metadata.?labels", "key.startsWith('"+ownPrefix+"')")+")",
 				"the operator changes only its own labels of Pods: with others, Services could select them"),
 		},
 	}
 }
 
 // kinds is about the custom resources: only users change their specs.
-func (l Limits) kinds() restraint {
+func (l Limits) kinds() policyRules {
 	rules := make([]admissionv1.NamedRuleWithOperations, 0, len(l.Kinds))
 	for _, kind := range l.Kinds {
 		rules = append(rules, on(kind.Group, kind.Resource)...)
@@ -140,11 +140,11 @@ func (l Limits) kinds() restraint {
 	scheduled := func(object string) string {
 		return fmt.Sprintf("(request.resource.resource == 'mysqlbackupinstances' && %s.spec.?schedule.orValue('') != '')", object)
 	}
-	return restraint{
+	return policyRules{
 		name: "kinds", on: rules,
 		rules: []admissionv1.Validation{
 			validation("request.operation != 'UPDATE' || object.?spec.orValue({}) == oldObject.?spec.orValue({})", "the operator never writes spec"),
-			validation("request.operation != 'UPDATE' || ("+same("ownerReferences")+" && "+same("labels")+")",
+			validation("request.operation != 'UPDATE' || ("+unchangedMetadata("ownerReferences")+" && "+unchangedMetadata("labels")+")",
 				"the operator changes neither labels nor owners of custom resources"),
 			validation("request.operation != 'CREATE' || "+scheduled("object"), "the operator creates only MySQLBackupInstances of schedules"),
 			validation("request.operation != 'DELETE' || "+scheduled("oldObject"), "the operator deletes only MySQLBackupInstances of schedules"),
@@ -153,7 +153,7 @@ func (l Limits) kinds() restraint {
 }
 
 // definitions is about definitions. The operator may install them, but must not send every object to another program's webhook.
-func (l Limits) definitions() restraint {
+func (l Limits) definitions() policyRules {
 	none := "object.spec.?conversion.?strategy.orValue('None') == 'None'"
 	kept := "(oldObject != null && object.spec.?conversion.orValue({}) == oldObject.spec.?conversion.orValue({}))"
 	allowed := none + " || " + kept
@@ -162,7 +162,7 @@ func (l Limits) definitions() restraint {
 			"object.spec.conversion.webhook.clientConfig.service.name == '%s')",
 			l.Account.Namespace, l.Webhook)
 	}
-	return restraint{
+	return policyRules{
 		name: "conversion",
 		on:   onWrites("apiextensions.k8s.io", "customresourcedefinitions"),
 		rules: []admissionv1.Validation{

@@ -31,7 +31,7 @@ func (a Account) clusterName(suffix string) string {
 
 // RBAC returns the objects that grant the account its permissions: in all namespaces, or only in the named ones. In the latter case, the
 // only cluster-wide permissions are those on definitions, if there are any.
-func RBAC(account Account, namespaces []string, rights Rights) []any {
+func RBAC(account Account, namespaces []string, rights Permissions) []any {
 	objects := []any{}
 	if account.Name != "default" {
 		objects = append(objects, serviceAccount(account))

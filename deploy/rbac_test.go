@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func someRights() Rights {
-	return Rights{
+func someRights() Permissions {
+	return Permissions{
 		Objects:     []rbacv1.PolicyRule{rule("", "services", "", "get")},
 		Own:         []rbacv1.PolicyRule{rule("", "leases", "", "create")},
 		Definitions: []rbacv1.PolicyRule{rule("apiextensions.k8s.io", "customresourcedefinitions", "a.b", "get")},
@@ -89,7 +89,7 @@ func TestNeeds(t *testing.T) {
 
 func TestShortageMessage(t *testing.T) {
 	t.Parallel()
-	shortage := Shortage{User: "system:serviceaccount:ops:default", Missing: map[Place][]rbacv1.PolicyRule{
+	shortage := MissingPermissions{User: "system:serviceaccount:ops:default", Missing: map[Place][]rbacv1.PolicyRule{
 		"ops": {rule("coordination.k8s.io", "leases", "mysql-operator", "get", "update")},
 		"":    {rule("", "secrets", "", "get")},
 	}}

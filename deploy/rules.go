@@ -9,20 +9,20 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rights are the permissions that an operator needs, by where it needs them.
-type Rights struct {
+// Permissions are the permissions that an operator needs, by where it needs them.
+type Permissions struct {
 	// Objects are needed in every namespace that the operator serves.
 	Objects []rbacv1.PolicyRule
 	// Own are needed in the operator's own namespace.
 	Own []rbacv1.PolicyRule
 	// Definitions are needed on the cluster's definitions, by name.
 	Definitions []rbacv1.PolicyRule
-	// Secrets are needed in every namespace that the operator serves, and granted by the administrator of each namespace: see SecretsApart.
+	// Secrets are needed in every namespace that the operator serves, and granted by the administrator of each namespace: see SeparateSecrets.
 	Secrets []rbacv1.PolicyRule
 }
 
-// SecretsApart returns the same permissions, but moves those on Secrets from Objects to Secrets.
-func (r Rights) SecretsApart() Rights {
+// SeparateSecrets returns the same permissions, but moves those on Secrets from Objects to Secrets.
+func (r Permissions) SeparateSecrets() Permissions {
 	objects, secrets := []rbacv1.PolicyRule{}, []rbacv1.PolicyRule{}
 	for _, rule := range r.Objects {
 		others := slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return resource == "secrets" })

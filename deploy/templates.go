@@ -18,9 +18,9 @@ func templateRules() []admissionv1.Validation {
 	annotations, annotationsBefore := metadata("annotations")
 	labels, labelsBefore := metadata("labels")
 	return []admissionv1.Validation{
-		validation(bounded(annotations, annotationsBefore, "key.startsWith('"+stamp+"')"),
+		validation(allowedOrSameKeys(annotations, annotationsBefore, "key.startsWith('"+restartPrefix+"')"),
 			"the operator adds no annotations to its Pods: webhooks that inject containers act on some annotations"),
-		validation(bounded(labels, labelsBefore, isOwnLabel(labels)),
+		validation(allowedOrSameKeys(labels, labelsBefore, isOwnLabel(labels)),
 			"the operator's Pods have only its own labels: with others, a user's Service or NetworkPolicy could select them"),
 		validation("request.resource.resource == 'jobs' ? !object.spec.?manualSelector.orValue(false) : ("+selectsOwn("object.spec.?selector")+
 			" || (oldObject != null && object.spec.selector == oldObject.spec.selector))",

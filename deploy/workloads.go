@@ -8,8 +8,8 @@ import (
 
 // workloads is about the workloads that make Pods. Their Pods pass the Pod Security Standard "restricted", and get no credentials of
 // Kubernetes, neither by default nor as a volume. A template that another client made, and that does not change, is allowed.
-func (l Limits) workloads() restraint {
-	return restraint{
+func (l Limits) workloads() policyRules {
+	return policyRules{
 		name: "workloads",
 		on:   append(onWrites("apps", "statefulsets", "deployments", "daemonsets"), onWrites("batch", "jobs")...),
 		variables: []admissionv1.Variable{
@@ -47,8 +47,8 @@ func (l Limits) podRules() []admissionv1.Validation {
 		rules[at].Expression = "dyn(variables.pod) == variables.before || (" + rules[at].Expression + ")"
 	}
 	return append(rules,
-		validation(isPlacedByOthers(), "the operator sets no node, scheduler, toleration, priority, runtime, device or shared process namespace for its Pods"),
-		validation(isNamedByOthers(), "the operator sets no host names for its Pods, because in the DNS of their namespace they could hide a Service of another namespace"))
+		validation(setsNoPlacement(), "the operator sets no node, scheduler, toleration, priority, runtime, device or shared process namespace for its Pods"),
+		validation(setsNoHostNames(), "the operator sets no host names for its Pods, because in the DNS of their namespace they could hide a Service of another namespace"))
 }
 
 func ofPod(conditions ...string) string { return "(" + strings.Join(conditions, " && ") + ")" }
@@ -102,19 +102,19 @@ func hasRestrictedContainers() string {
 		"c.?securityContext.?runAsNonRoot.orValue(true)", "c.?securityContext.?runAsUser.orValue(1) != 0")
 }
 
-// isPlacedByOthers returns an expression: the operator does not decide where Pods run, with which priority, and next to which other Pods.
+// setsNoPlacement returns an expression: the operator does not decide where Pods run, with which priority, and next to which other Pods.
 // It keeps what users wrote.
-func isPlacedByOthers() string {
+func setsNoPlacement() string {
 	const scheduler = "?schedulerName.orValue('default-scheduler')"
 	return staysAsBefore("nodeName", "nodeSelector", "affinity.?nodeAffinity", "affinity.?podAffinity", "tolerations",
 		"priorityClassName", "priority", "runtimeClassName", "resourceClaims", "shareProcessNamespace") +
 		" && dyn(variables.pod)." + scheduler + " == variables.before." + scheduler
 }
 
-// isNamedByOthers returns an expression: the operator sets no host names of Pods. With a host name and a headless Service, a Pod gets a
+// setsNoHostNames returns an expression: the operator sets no host names of Pods. With a host name and a headless Service, a Pod gets a
 // name in the DNS. A client that looks up postgres.prod first finds Pod postgres of Service prod in its own namespace, and only then
 // Service postgres in namespace prod.
-func isNamedByOthers() string { return staysAsBefore("hostname", "subdomain", "setHostnameAsFQDN") }
+func setsNoHostNames() string { return staysAsBefore("hostname", "subdomain", "setHostnameAsFQDN") }
 
 // staysAsBefore returns an expression: these fields of a Pod do not change, and are not set in a new template.
 func staysAsBefore(fields ...string) string {

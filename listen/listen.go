@@ -86,7 +86,7 @@ func serve(server *http.Server, listener net.Listener) error {
 
 // server returns an http.Server with every limit set. HTTP/1.1 suffices for all clients, and each of its connections has one request at a
 // time.
-func (s Server) server(ctx context.Context, places *places) *http.Server {
+func (s Server) server(ctx context.Context, places *connections) *http.Server {
 	request := s.Request
 	if request == 0 {
 		request = DefaultRequest
@@ -97,7 +97,7 @@ func (s Server) server(ctx context.Context, places *places) *http.Server {
 		Handler: s.handler(), TLSConfig: s.TLS, Protocols: protocols, MaxHeaderBytes: MaxHeader,
 		ReadHeaderTimeout: HeaderTime, ReadTimeout: request, WriteTimeout: request, IdleTimeout: idleTime,
 		ConnState: func(connection net.Conn, state http.ConnState) {
-			places.follow(connection, state, s.trusts)
+			places.updateState(connection, state, s.trusts)
 		},
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:    slog.NewLogLogger(logr.ToSlogHandler(s.Log), slog.LevelDebug),

@@ -499,7 +499,7 @@ func TestVictim(t *testing.T) {
 				address, busy := strings.CutSuffix(field, "!")
 				open = append(open, &connection{address: address, busy: busy})
 			}
-			if got := victim(open); got != open[story.want] {
+			if got := connectionToClose(open); got != open[story.want] {
 				t.Errorf("%+v is closed, want number %d", got, story.want)
 			}
 		})

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// places is a listener with a limited number of connections. It always accepts a new connection: if strangers have all their connections,
+// connections is a listener with a limited number of connections. It always accepts a new connection: if strangers have all their connections,
 // it closes one of them, see victim. So no client keeps others out by holding connections open.
-type places struct {
+type connections struct {
 	net.Listener
 	strangers, trusted int
 	// slots limits the connections that the server has not closed yet, including those that have ended.
@@ -24,8 +24,8 @@ type places struct {
 	closing    sync.Once
 }
 
-func newPlaces(listener net.Listener, strangers, trusted int) *places {
-	return &places{
+func newPlaces(listener net.Listener, strangers, trusted int) *connections {
+	return &connections{
 		Listener: listener, strangers: strangers, trusted: trusted, closed: make(chan struct{}),
 		slots: make(chan struct{}, 2*strangers+trusted),
 	}
@@ -34,7 +34,7 @@ func newPlaces(listener net.Listener, strangers, trusted int) *places {
 // connection is the connection of one client.
 type connection struct {
 	net.Conn
-	places *places
+	places *connections
 	// address is the client's address without the port.
 	address string
 	// busy is true while the server answers a request.
@@ -75,7 +75,7 @@ func (c *connection) answers(busy bool) {
 }
 
 // Accept waits for a connection, and closes another one if there are too many.
-func (p *places) Accept() (net.Conn, error) {
+func (p *connections) Accept() (net.Conn, error) {
 	select {
 	case p.slots <- struct{}{}:
 	case <-p.closed:
@@ -92,7 +92,7 @@ func (p *places) Accept() (net.Conn, error) {
 	p.new = append(p.new, fresh)
 	var surplus *connection
 	if len(p.new) > p.strangers {
-		surplus = victim(p.new)
+		surplus = connectionToClose(p.new)
 		p.forget(surplus)
 	}
 	p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *places) Accept() (net.Conn, error) {
 }
 
 // Close stops accepting.
-func (p *places) Close() error {
+func (p *connections) Close() error {
 	p.closing.Do(func() { close(p.closed) })
 	return p.Listener.Close()
 }
@@ -120,7 +120,7 @@ func (c *connection) Close() error {
 }
 
 // endIdle closes the connections on which the server is answering no request.
-func (p *places) endIdle() {
+func (p *connections) endIdle() {
 	p.mu.Lock()
 	open := slices.Concat(p.new, p.known)
 	open = slices.DeleteFunc(open, func(one *connection) bool { return one.busy })
@@ -131,14 +131,14 @@ func (p *places) endIdle() {
 }
 
 // forget removes a connection from the lists; the caller holds the lock.
-func (p *places) forget(c *connection) {
+func (p *connections) forget(c *connection) {
 	isIt := func(one *connection) bool { return one == c }
 	p.new, p.known = slices.DeleteFunc(p.new, isIt), slices.DeleteFunc(p.known, isIt)
 }
 
-// follow records the state that the server reports for a connection. The first request of a trusted client moves its connection to the
+// updateState records the state that the server reports for a connection. The first request of a trusted client moves its connection to the
 // reserved ones.
-func (p *places) follow(served net.Conn, state http.ConnState, trusts func(*tls.ConnectionState) bool) {
+func (p *connections) updateState(served net.Conn, state http.ConnState, trusts func(*tls.ConnectionState) bool) {
 	own, security := unwrap(served)
 	if own == nil || (state != http.StateActive && state != http.StateIdle) {
 		return
@@ -150,7 +150,7 @@ func (p *places) follow(served net.Conn, state http.ConnState, trusts func(*tls.
 	if at := slices.Index(p.new, own); trusted && at >= 0 {
 		p.new, p.known = slices.Delete(p.new, at, at+1), append(p.known, own)
 		if len(p.known) > p.trusted {
-			surplus = victim(p.known)
+			surplus = connectionToClose(p.known)
 			p.forget(surplus)
 		}
 	}
@@ -170,9 +170,9 @@ func unwrap(served net.Conn) (*connection, *tls.ConnectionState) {
 	return own, nil
 }
 
-// victim returns the connection to close when there are too many; the last one is the newest, and stays. It belongs to the address with the
+// connectionToClose returns the connection to close when there are too many; the last one is the newest, and stays. It belongs to the address with the
 // most connections, so that no client can drive out another. Of these it is the oldest that is idle, or else the oldest.
-func victim(open []*connection) *connection {
+func connectionToClose(open []*connection) *connection {
 	counts, most := map[string]int{}, 0
 	for _, one := range open {
 		counts[one.address]++

@@ -8,14 +8,14 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Claim returns nil if owner may treat object as its child. That is so if owner controls it, or if it is an orphan with the labels that
+// CheckOwnership returns nil if owner may treat object as its child. That is so if owner controls it, or if it is an orphan with the labels that
 // owner gives its children. Otherwise Claim returns a *ForeignError.
 //
 // `kubectl delete --cascade=orphan` leaves orphans. Garbage collection removes the deleted owner's reference, so that no controller owns
 // the object. It leaves everything else, including the entry of ManagerChildren in managedFields (Kubernetes documentation, "Garbage
 // Collection"). An object that only looks like a child, for example a copied manifest, does not have that entry.
-func Claim(owner, object *unstructured.Unstructured, resource apischema.GroupVersionResource, labels map[string]string) error {
-	foreign := foreignness(owner, object, resource)
+func CheckOwnership(owner, object *unstructured.Unstructured, resource apischema.GroupVersionResource, labels map[string]string) error {
+	foreign := checkController(owner, object, resource)
 	if foreign != nil && isOrphan(object, labels) {
 		return nil
 	}
@@ -32,12 +32,12 @@ func isOrphan(object *unstructured.Unstructured, labels map[string]string) bool 
 			return false
 		}
 	}
-	return madeHere(object)
+	return isAppliedByOperator(object)
 }
 
-// madeHere reports whether the operator wrote the object itself, by Client.Apply or by Client.Create. Create appears as an update in
+// isAppliedByOperator reports whether the operator wrote the object itself, by Client.Apply or by Client.Create. Create appears as an update in
 // managedFields.
-func madeHere(object *unstructured.Unstructured) bool {
+func isAppliedByOperator(object *unstructured.Unstructured) bool {
 	metadata, _ := object.Object[metadataField].(map[string]any)
 	entries, _ := metadata[managedFieldsField].([]any)
 	for _, item := range entries {

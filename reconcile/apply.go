@@ -35,7 +35,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	if live == nil {
 		return change, err
 	}
-	if err := Claim(owner, live, resource, child.GetLabels()); err != nil {
+	if err := CheckOwnership(owner, live, resource, child.GetLabels()); err != nil {
 		return Unchanged, err
 	}
 	_, isDigested := digestIn(live, ManagerChildren)
@@ -49,7 +49,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 			}
 			return Unchanged, err
 		}
-		if err := Claim(owner, live, resource, child.GetLabels()); err != nil {
+		if err := CheckOwnership(owner, live, resource, child.GetLabels()); err != nil {
 			return Unchanged, err
 		}
 	}
@@ -279,8 +279,8 @@ func (c *Client) current(ctx context.Context, resource apischema.GroupVersionRes
 	return c.Get(ctx, resource, desired.GetNamespace(), desired.GetName())
 }
 
-// foreignness returns nil if owner controls object, else the reason why object is not owner's child.
-func foreignness(owner, object *unstructured.Unstructured, resource apischema.GroupVersionResource) error {
+// checkController returns nil if owner controls object, else the reason why object is not owner's child.
+func checkController(owner, object *unstructured.Unstructured, resource apischema.GroupVersionResource) error {
 	controller := metav1.GetControllerOfNoCopy(object)
 	if controller != nil && controller.UID == owner.GetUID() {
 		return nil

@@ -31,7 +31,7 @@ type Client struct {
 	caches     map[apischema.GroupVersionResource]*view
 	server     *serverClock
 	journal    *journal
-	teller     *teller
+	teller     *eventWriter
 }
 
 // Get reads an object from the API server, for decisions that must not rely on a cache.
@@ -107,12 +107,12 @@ func (c *Client) ServerTime() time.Time {
 	return c.server.read()
 }
 
-// Tell writes an event about an object, and returns when the API server has stored it. Use it for what users must learn before the operator
+// WriteEvent writes an event about an object, and returns when the API server has stored it. Use it for what users must learn before the operator
 // gives something up for good, such as a finalizer. If the API server does not accept the event for about three seconds, Tell returns an
 // error and the caller must not continue. It does not write again an identical event of the object's last pass. Use Outcome.Events for all
 // other events.
-func (c *Client) Tell(ctx context.Context, object *unstructured.Unstructured, event Event) error {
-	if err := c.teller.tellNow(ctx, object, event); err != nil {
+func (c *Client) WriteEvent(ctx context.Context, object *unstructured.Unstructured, event Event) error {
+	if err := c.teller.writeNow(ctx, object, event); err != nil {
 		return fmt.Errorf("send event about %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 	}
 	return nil

@@ -104,7 +104,7 @@ func (c *controller) handler(concerned func(*unstructured.Unstructured) []types.
 	notice := func(items ...any) {
 		for _, object := range objects(items) {
 			// A bug in a kind's mapping must not stop the watch that all kinds share.
-			err := contained(func() error {
+			err := recoverPanic(func() error {
 				c.enqueue(concerned(object)...)
 				return nil
 			})

@@ -32,25 +32,25 @@ func TestJudge(t *testing.T) {
 		outcome Outcome
 		found   state
 		err     error
-		want    verdict
+		want    decision
 	}{
-		"all is well":                               {want: verdict{result: resultDone}},
-		"all is well, look again later":             {outcome: Outcome{Again: time.Minute}, want: verdict{result: resultDone, again: time.Minute}},
-		"the object is gone":                        {found: state{gone: true}, want: verdict{result: resultGone}},
-		"the cache is behind":                       {found: state{behind: true}, want: verdict{result: resultBehind, again: againForCache}},
-		"another client changed it meanwhile":       {err: apierrors.NewConflict(maps, "a", errors.New("changed")), want: verdict{result: resultConflict}},
-		"the API server is down":                    {err: fmt.Errorf("get x: %w", refused), want: verdict{result: resultUnavailable, again: againForServer}},
-		"the API server is overloaded":              {err: apierrors.NewTooManyRequests("slow down", 1), want: verdict{result: resultUnavailable, again: againForServer}},
-		"a disruption budget forbids eviction":      {err: guarded, want: verdict{result: resultFailed}},
-		"the pass used up its time":                 {err: &url.Error{Err: context.DeadlineExceeded}, want: verdict{result: resultFailed}},
-		"the kind panicked":                         {err: &panicError{value: "nil map"}, want: verdict{result: resultPanicked}},
-		"an error asks for back-off, not for Again": {outcome: Outcome{Again: time.Hour}, err: errors.New("no such secret"), want: verdict{result: resultFailed}},
+		"all is well":                               {want: decision{result: resultDone}},
+		"all is well, look again later":             {outcome: Outcome{RequeueAfter: time.Minute}, want: decision{result: resultDone, requeueAfter: time.Minute}},
+		"the object is gone":                        {found: state{gone: true}, want: decision{result: resultGone}},
+		"the cache is behind":                       {found: state{behind: true}, want: decision{result: resultBehind, requeueAfter: requeueForCache}},
+		"another client changed it meanwhile":       {err: apierrors.NewConflict(maps, "a", errors.New("changed")), want: decision{result: resultConflict}},
+		"the API server is down":                    {err: fmt.Errorf("get x: %w", refused), want: decision{result: resultUnavailable, requeueAfter: requeueForServer}},
+		"the API server is overloaded":              {err: apierrors.NewTooManyRequests("slow down", 1), want: decision{result: resultUnavailable, requeueAfter: requeueForServer}},
+		"a disruption budget forbids eviction":      {err: guarded, want: decision{result: resultFailed}},
+		"the pass used up its time":                 {err: &url.Error{Err: context.DeadlineExceeded}, want: decision{result: resultFailed}},
+		"the kind panicked":                         {err: &panicError{value: "nil map"}, want: decision{result: resultPanicked}},
+		"an error asks for back-off, not for Again": {outcome: Outcome{RequeueAfter: time.Hour}, err: errors.New("no such secret"), want: decision{result: resultFailed}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := judge(test.outcome, test.found, test.err)
-			if got.result != test.want.result || got.again != test.want.again || !errors.Is(got.err, test.err) {
+			got := decide(test.outcome, test.found, test.err)
+			if got.result != test.want.result || got.requeueAfter != test.want.requeueAfter || !errors.Is(got.err, test.err) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -74,7 +74,7 @@ func TestWhatKeepsFailingIsTold(t *testing.T) {
 		"the API server is down":             {apierrors.NewTooManyRequests("slow down", 1), failuresUntilTold, false},
 		"it panics, which has its own event": {&panicError{value: "nil map"}, failuresUntilTold, false},
 	} {
-		events := keepsFailing(test.err, test.failures)
+		events := persistentFailureEvents(test.err, test.failures)
 		if told := len(events) == 1 && strings.Contains(events[0].Note, "range is full"); told != test.want || len(events) > 1 {
 			t.Errorf("%s: %+v", name, events)
 		}
@@ -83,7 +83,7 @@ func TestWhatKeepsFailingIsTold(t *testing.T) {
 
 func TestContainedMakesAnErrorOfAPanic(t *testing.T) {
 	t.Parallel()
-	err := contained(func() error { panic("at the disco") })
+	err := recoverPanic(func() error { panic("at the disco") })
 	var panicked *panicError
 	if !errors.As(err, &panicked) || panicked.value != "at the disco" || len(panicked.stack) == 0 {
 		t.Errorf("got %v, want the panic with its stack", err)
@@ -127,7 +127,7 @@ func TestForeignness(t *testing.T) {
 			object.SetOwnerReferences(test.owners)
 			us := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": "Probe", "metadata": map[string]any{"name": "owner", "namespace": "shop", "uid": "new"}}}
 
-			err := foreignness(us, object, configMaps())
+			err := checkController(us, object, configMaps())
 			var foreign *ForeignError
 			if errors.As(err, &foreign) != test.foreign {
 				t.Fatalf("got %v, want foreign: %v", err, test.foreign)
@@ -175,10 +175,10 @@ func TestClaim(t *testing.T) {
 			object.SetManagedFields(test.fields)
 			object.SetOwnerReferences(test.owners)
 			us := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": "Probe", "metadata": map[string]any{"name": "owner", "namespace": "shop", "uid": "new"}}}
-			if err := Claim(us, object, configMaps(), ours); (err != nil) != test.foreign {
+			if err := CheckOwnership(us, object, configMaps(), ours); (err != nil) != test.foreign {
 				t.Errorf("got %v, want it foreign: %t", err, test.foreign)
 			}
-			if err := Claim(us, object, configMaps(), nil); err == nil && !metav1.IsControlledBy(object, us) {
+			if err := CheckOwnership(us, object, configMaps(), nil); err == nil && !metav1.IsControlledBy(object, us) {
 				t.Error("it was adopted without labels that identify its owner")
 			}
 		})

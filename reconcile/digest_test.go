@@ -225,6 +225,6 @@ func TestKeepDigestKeepsWhatIsAskedFor(t *testing.T) {
 	same(t, object.GetUID(), live.GetUID())
 	same(t, object.GetLabels(), live.GetLabels())
 	same(t, object.GetOwnerReferences(), live.GetOwnerReferences())
-	same(t, madeHere(object), true)
+	same(t, isAppliedByOperator(object), true)
 	object.DeepCopy() // panics if the content is not JSON
 }

@@ -13,18 +13,18 @@ const leftPatience = time.Minute
 
 // lookForLeft queues the objects that may have been deleted before the term.
 func (t *term) lookForLeft(work context.Context) {
-	ender, ok := t.reconciler.(Ender)
+	ender, ok := t.reconciler.(DeletionHandler)
 	if !ok {
 		return
 	}
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 64, Cap: leftPatience}
 	for work.Err() == nil {
 		var left []types.NamespacedName
-		err := contained(func() error {
+		err := recoverPanic(func() error {
 			ctx, cancel := context.WithTimeout(work, t.passTimeout)
 			defer cancel()
 			var err error
-			left, err = ender.Left(ctx)
+			left, err = ender.ListDeleted(ctx)
 			return err
 		})
 		if err == nil {
@@ -45,41 +45,41 @@ func (t *term) lookForLeft(work context.Context) {
 func (t *term) queueGone(keys []types.NamespacedName) {
 	for _, key := range keys {
 		if _, found := t.controller.own.Get(key.Namespace, key.Name); !found {
-			t.owe(key)
+			t.expectDeletion(key)
 			t.controller.enqueue(key)
 		}
 	}
 }
 
-// owe notes an object for which the engine must call Ender.End when it is gone.
-func (t *term) owe(key types.NamespacedName) {
-	if _, ok := t.reconciler.(Ender); !ok {
+// expectDeletion notes an object for which the engine must call Ender.End when it is gone.
+func (t *term) expectDeletion(key types.NamespacedName) {
+	if _, ok := t.reconciler.(DeletionHandler); !ok {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.owed.Insert(key)
+	t.deletionsToHandle.Insert(key)
 }
 
 // endOf calls Ender.End for an object that is gone, unless End already succeeded. err is the error of observing the object.
 func (t *term) endOf(work context.Context, key types.NamespacedName, found state, err error) error {
-	ender, ok := t.reconciler.(Ender)
+	ender, ok := t.reconciler.(DeletionHandler)
 	if err != nil || !found.gone || !ok || !t.owes(key) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(work, t.passTimeout)
 	defer cancel()
-	if err := ender.End(ctx, key); err != nil {
+	if err := ender.HandleDeletion(ctx, key); err != nil {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.owed.Delete(key)
+	t.deletionsToHandle.Delete(key)
 	return nil
 }
 
 func (t *term) owes(key types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.owed.Has(key)
+	return t.deletionsToHandle.Has(key)
 }

@@ -58,7 +58,7 @@ func TestAnEndOfWhichNobodyWasTold(t *testing.T) {
 	stranger := types.NamespacedName{Namespace: "elsewhere", Name: "never-seen"}
 	e := &ending{left: []types.NamespacedName{owner()}}
 	s := newStage(t, e)
-	queue := s.controller.open(s.metrics.queue, s.line, s.owe)
+	queue := s.controller.open(s.metrics.queue, s.line, s.expectDeletion)
 	defer s.controller.close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -73,7 +73,7 @@ func TestAnEndOfWhichNobodyWasTold(t *testing.T) {
 // TestAnEndBeforeTheFirstPass: the object is gone when its first pass in the term begins. It may have had passes in an earlier term.
 func TestAnEndBeforeTheFirstPass(t *testing.T) {
 	t.Parallel()
-	begun := func(s *stage) { s.queue = s.controller.open(s.metrics.queue, s.line, s.owe) }
+	begun := func(s *stage) { s.queue = s.controller.open(s.metrics.queue, s.line, s.expectDeletion) }
 	for story, happens := range map[string]func(*testing.T, *stage){
 		"it was there when the term began": func(t *testing.T, s *stage) {
 			t.Helper()

@@ -37,11 +37,11 @@ const (
 	eventRefill = time.Minute
 )
 
-// If an event could not be sent, the object's next passes retry it. The next pass then begins within againForEvents. The operator drops the
+// If an event could not be sent, the object's next passes retry it. The next pass then begins within requeueForEvents. The operator drops the
 // event after tellTries.
 const (
-	tellTries      = 5
-	againForEvents = 15 * time.Second
+	tellTries        = 5
+	requeueForEvents = 15 * time.Second
 )
 
 // tellAtOnce is the back-off with which Client.Tell retries an event that the API server did not accept: for about three seconds.
@@ -49,44 +49,44 @@ func tellAtOnce() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
 }
 
-// teller writes the events of passes, one events.k8s.io/v1 Event each. Unlike client-go's recorder, it does not combine events with the
+// eventWriter writes the events of passes, one events.k8s.io/v1 Event each. Unlike client-go's recorder, it does not combine events with the
 // same reason into a series. A series keeps only the first note, and is written again minutes later, when nothing happens.
-type teller struct {
+type eventWriter struct {
 	api      dynamic.Interface
 	instance string
 	now      func() time.Time
 
-	mu     sync.Mutex
-	spoken map[types.NamespacedName]*speech
+	mu        sync.Mutex
+	histories map[types.NamespacedName]*eventHistory
 }
 
-// speech is what is remembered of an object's events.
-type speech struct {
+// eventHistory is what is remembered of an object's events.
+type eventHistory struct {
 	// last are the events of the object's last pass, early those that Client.Tell has sent since then; true if the API server has them.
 	last, early map[Event]bool
 	// unsent are those that the API server has not accepted yet.
-	unsent []letter
+	unsent []unsentEvent
 	limit  *rate.Limiter
 }
 
-// letter is an event to send. Retries use the same name, so that the event exists once even if an answer is lost.
-type letter struct {
+// unsentEvent is an event to send. Retries use the same name, so that the event exists once even if an answer is lost.
+type unsentEvent struct {
 	event    Event
 	document *unstructured.Unstructured
 	tries    int
 }
 
-func newTeller(api dynamic.Interface, instance string, now func() time.Time) *teller {
-	return &teller{api: api, instance: instance, now: now, spoken: map[types.NamespacedName]*speech{}}
+func newTeller(api dynamic.Interface, instance string, now func() time.Time) *eventWriter {
+	return &eventWriter{api: api, instance: instance, now: now, histories: map[types.NamespacedName]*eventHistory{}}
 }
 
-// tell writes the events of a pass, except those that the object's previous pass wrote as well. It also retries events that earlier passes
+// writeAll writes the events of a pass, except those that the object's previous pass wrote as well. It also retries events that earlier passes
 // could not write.
-func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, events []Event) error {
+func (t *eventWriter) writeAll(ctx context.Context, object *unstructured.Unstructured, events []Event) error {
 	key := keyOf(object)
 	letters := t.takeUnsent(key)
-	for _, event := range t.news(key, events) {
-		letters = append(letters, letter{event: event, document: t.document(object, event)})
+	for _, event := range t.newEvents(key, events) {
+		letters = append(letters, unsentEvent{event: event, document: t.document(object, event)})
 	}
 	var failures []error
 	for _, one := range letters {
@@ -104,13 +104,13 @@ func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, ev
 	return errors.Join(failures...)
 }
 
-// tellNow writes an event, and returns when the API server has stored it. It skips an event that the API server has from the object's last
-// pass or from an earlier tellNow since.
-func (t *teller) tellNow(ctx context.Context, object *unstructured.Unstructured, event Event) error {
+// writeNow writes an event, and returns when the API server has stored it. It skips an event that the API server has from the object's last
+// pass or from an earlier writeNow since.
+func (t *eventWriter) writeNow(ctx context.Context, object *unstructured.Unstructured, event Event) error {
 	key := keyOf(object)
-	if !t.hasTold(key, event) {
+	if !t.isWritten(key, event) {
 		document := t.document(object, event)
-		err := retry.OnError(tellAtOnce(), func(err error) bool { return ctx.Err() == nil && isPassing(err) }, func() error { return t.send(ctx, document) })
+		err := retry.OnError(tellAtOnce(), func(err error) bool { return ctx.Err() == nil && isTransient(err) }, func() error { return t.send(ctx, document) })
 		if err != nil {
 			return err
 		}
@@ -119,16 +119,16 @@ func (t *teller) tellNow(ctx context.Context, object *unstructured.Unstructured,
 	defer t.mu.Unlock()
 	told := t.speech(key)
 	told.early[event] = true
-	told.unsent = slices.DeleteFunc(told.unsent, func(one letter) bool { return one.event == event })
+	told.unsent = slices.DeleteFunc(told.unsent, func(one unsentEvent) bool { return one.event == event })
 	return nil
 }
 
-// isPassing reports whether a request may succeed if it is repeated.
-func isPassing(err error) bool {
+// isTransient reports whether a request may succeed if it is repeated.
+func isTransient(err error) bool {
 	return IsUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err)
 }
 
-func (t *teller) send(ctx context.Context, document *unstructured.Unstructured) error {
+func (t *eventWriter) send(ctx context.Context, document *unstructured.Unstructured) error {
 	resource := apischema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 	_, err := t.api.Resource(resource).Namespace(document.GetNamespace()).Create(ctx, document, metav1.CreateOptions{})
 	if err == nil || apierrors.IsAlreadyExists(err) {
@@ -137,11 +137,11 @@ func (t *teller) send(ctx context.Context, document *unstructured.Unstructured) 
 	return fmt.Errorf("create event %v: %w", document.Object["reason"], served(err))
 }
 
-// news returns the events of a pass that must be written now, and remembers the pass's events.
-func (t *teller) news(key types.NamespacedName, events []Event) []Event {
+// newEvents returns the events of a pass that must be written now, and remembers the pass's events.
+func (t *eventWriter) newEvents(key types.NamespacedName, events []Event) []Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.spoken[key]; !ok && len(events) == 0 {
+	if _, ok := t.histories[key]; !ok && len(events) == 0 {
 		return nil
 	}
 	told := t.speech(key)
@@ -163,7 +163,7 @@ func (t *teller) news(key types.NamespacedName, events []Event) []Event {
 }
 
 // accepted notes that the API server has an event of the object's last pass.
-func (t *teller) accepted(key types.NamespacedName, event Event) {
+func (t *eventWriter) accepted(key types.NamespacedName, event Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	told := t.speech(key)
@@ -172,36 +172,36 @@ func (t *teller) accepted(key types.NamespacedName, event Event) {
 	}
 }
 
-// hasTold reports whether the API server has an event of the object's last pass, or one that Client.Tell has sent since.
-func (t *teller) hasTold(key types.NamespacedName, event Event) bool {
+// isWritten reports whether the API server has an event of the object's last pass, or one that Client.Tell has sent since.
+func (t *eventWriter) isWritten(key types.NamespacedName, event Event) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	told, ok := t.spoken[key]
+	told, ok := t.histories[key]
 	return ok && (told.last[event] || told.early[event])
 }
 
 // speech returns what is remembered of an object's events. The caller holds mu.
-func (t *teller) speech(key types.NamespacedName) *speech {
-	told, ok := t.spoken[key]
+func (t *eventWriter) speech(key types.NamespacedName) *eventHistory {
+	told, ok := t.histories[key]
 	if !ok {
-		told = &speech{early: map[Event]bool{}, limit: rate.NewLimiter(rate.Every(eventRefill), eventBurst)}
-		t.spoken[key] = told
+		told = &eventHistory{early: map[Event]bool{}, limit: rate.NewLimiter(rate.Every(eventRefill), eventBurst)}
+		t.histories[key] = told
 	}
 	return told
 }
 
-// owes reports whether the object has events that could not be sent yet.
-func (t *teller) owes(key types.NamespacedName) bool {
+// hasUnsent reports whether the object has events that could not be sent yet.
+func (t *eventWriter) hasUnsent(key types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	told, ok := t.spoken[key]
+	told, ok := t.histories[key]
 	return ok && len(told.unsent) > 0
 }
 
-func (t *teller) takeUnsent(key types.NamespacedName) []letter {
+func (t *eventWriter) takeUnsent(key types.NamespacedName) []unsentEvent {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	told, ok := t.spoken[key]
+	told, ok := t.histories[key]
 	if !ok {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (t *teller) takeUnsent(key types.NamespacedName) []letter {
 }
 
 // keepUnsent keeps an event for the next pass. If there are too many, it drops the newest.
-func (t *teller) keepUnsent(key types.NamespacedName, one letter) {
+func (t *eventWriter) keepUnsent(key types.NamespacedName, one unsentEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if told := t.speech(key); len(told.unsent) < eventBurst {
@@ -220,13 +220,13 @@ func (t *teller) keepUnsent(key types.NamespacedName, one letter) {
 }
 
 // forget removes what is remembered of an object that is gone.
-func (t *teller) forget(key types.NamespacedName) {
+func (t *eventWriter) forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.spoken, key)
+	delete(t.histories, key)
 }
 
-func (t *teller) document(object *unstructured.Unstructured, event Event) *unstructured.Unstructured {
+func (t *eventWriter) document(object *unstructured.Unstructured, event Event) *unstructured.Unstructured {
 	now := t.now()
 	suffix := "." + strconv.FormatInt(now.UnixNano(), 16)
 	name := cut(object.GetName(), maxResourceName-len(suffix)) + suffix

@@ -55,7 +55,7 @@ func (b *mailbox) has() int {
 	return len(b.names)
 }
 
-func (b *mailbox) teller(t *testing.T) *teller {
+func (b *mailbox) teller(t *testing.T) *eventWriter {
 	t.Helper()
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
@@ -74,15 +74,15 @@ func TestAnEventThatWasNotAcceptedIsToldByTheNextPass(t *testing.T) {
 			b := &mailbox{refuse: 2, code: http.StatusInternalServerError, lost: lost}
 			speaker, object := b.teller(t), ownerAt("1", "1")
 			once := Event{Type: Normal, Reason: "RestoreCompleted"}
-			if err := speaker.tell(t.Context(), object, []Event{once}); err == nil || !speaker.owes(owner()) {
+			if err := speaker.writeAll(t.Context(), object, []Event{once}); err == nil || !speaker.hasUnsent(owner()) {
 				t.Fatal("a refused event counts as written")
 			}
-			_ = speaker.tell(t.Context(), object, []Event{once}) // refused again
-			if err := speaker.tell(t.Context(), object, nil); err != nil {
+			_ = speaker.writeAll(t.Context(), object, []Event{once}) // refused again
+			if err := speaker.writeAll(t.Context(), object, nil); err != nil {
 				t.Fatal(err)
 			}
 			same(t, b.has(), 1)
-			same(t, speaker.owes(owner()), false)
+			same(t, speaker.hasUnsent(owner()), false)
 		})
 	}
 }
@@ -93,10 +93,10 @@ func TestWhatWasToldAtOnceIsToldOnce(t *testing.T) {
 	b := &mailbox{}
 	speaker := b.teller(t)
 	for range 10 {
-		if err := speaker.tellNow(t.Context(), ownerAt("1", "1"), Event{Type: Warning, Reason: "BackupDataLeft"}); err != nil {
+		if err := speaker.writeNow(t.Context(), ownerAt("1", "1"), Event{Type: Warning, Reason: "BackupDataLeft"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := speaker.tell(t.Context(), ownerAt("1", "1"), nil); err != nil {
+		if err := speaker.writeAll(t.Context(), ownerAt("1", "1"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,11 +107,11 @@ func TestAnEventThatIsNeverAcceptedIsGivenUp(t *testing.T) {
 	t.Parallel()
 	b := &mailbox{refuse: 1000, code: http.StatusForbidden}
 	speaker := b.teller(t)
-	_ = speaker.tell(t.Context(), ownerAt("1", "1"), []Event{{Reason: "Ready"}})
+	_ = speaker.writeAll(t.Context(), ownerAt("1", "1"), []Event{{Reason: "Ready"}})
 	for range tellTries {
-		_ = speaker.tell(t.Context(), ownerAt("1", "1"), nil)
+		_ = speaker.writeAll(t.Context(), ownerAt("1", "1"), nil)
 	}
-	same(t, speaker.owes(owner()), false)
+	same(t, speaker.hasUnsent(owner()), false)
 	same(t, b.refuse, 1000-tellTries)
 }
 
@@ -121,12 +121,12 @@ func TestAPassComesAgainForItsEvents(t *testing.T) {
 	s := newStage(t, w)
 	s.has(ownerAt("1", "10"))
 	s.shows(t, ownerAt("1", "10"))
-	same(t, s.attempt(t.Context(), owner()).again, time.Duration(0))
+	same(t, s.attempt(t.Context(), owner()).requeueAfter, time.Duration(0))
 	w.outcome.Events = []Event{{Reason: "Lost"}}
 	s.answers(func(answer http.ResponseWriter, _ *http.Request) {
 		http.Error(answer, "no", http.StatusInternalServerError)
 	})
-	same(t, s.attempt(t.Context(), owner()).again, againForEvents)
+	same(t, s.attempt(t.Context(), owner()).requeueAfter, requeueForEvents)
 }
 
 func TestTell(t *testing.T) {
@@ -147,7 +147,7 @@ func TestTell(t *testing.T) {
 			t.Parallel()
 			client := &Client{teller: test.box.teller(t)}
 			for range 2 { // the second one stands for the next pass of an object whose pass could not continue
-				err := client.Tell(t.Context(), ownerAt("1", "1"), left)
+				err := client.WriteEvent(t.Context(), ownerAt("1", "1"), left)
 				same(t, err != nil, test.wantError)
 			}
 			same(t, test.box.has(), test.want)
@@ -161,7 +161,7 @@ func TestTellEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	client := &Client{teller: b.teller(t)}
 	cancel()
-	if err := client.Tell(ctx, ownerAt("1", "1"), Event{Reason: "Left"}); err == nil {
+	if err := client.WriteEvent(ctx, ownerAt("1", "1"), Event{Reason: "Left"}); err == nil {
 		t.Error("an event that was not sent counts as written")
 	}
 }
@@ -171,11 +171,11 @@ func TestWhatTellSaidIsNotToldAgainByThePass(t *testing.T) {
 	b := &mailbox{}
 	speaker := b.teller(t)
 	left := Event{Reason: "Left"}
-	if err := speaker.tellNow(t.Context(), ownerAt("1", "1"), left); err != nil {
+	if err := speaker.writeNow(t.Context(), ownerAt("1", "1"), left); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := speaker.tell(t.Context(), ownerAt("1", "1"), []Event{left}); err != nil {
+		if err := speaker.writeAll(t.Context(), ownerAt("1", "1"), []Event{left}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -203,19 +203,19 @@ func TestTellSendsWhatThePassCouldNot(t *testing.T) {
 				now = now.Add(time.Microsecond)
 				return now
 			}
-			_ = speaker.tell(t.Context(), ownerAt("1", "1"), test.before)
+			_ = speaker.writeAll(t.Context(), ownerAt("1", "1"), test.before)
 			had := b.has()
 			for range 2 {
-				if err := speaker.tellNow(t.Context(), ownerAt("1", "1"), left); err != nil {
+				if err := speaker.writeNow(t.Context(), ownerAt("1", "1"), left); err != nil {
 					t.Fatal(err)
 				}
 				same(t, b.has(), had+1)
 			}
-			if err := speaker.tell(t.Context(), ownerAt("1", "1"), []Event{left}); err != nil {
+			if err := speaker.writeAll(t.Context(), ownerAt("1", "1"), []Event{left}); err != nil {
 				t.Fatal(err)
 			}
 			same(t, b.has(), had+1)
-			same(t, speaker.owes(owner()), false)
+			same(t, speaker.hasUnsent(owner()), false)
 		})
 	}
 }

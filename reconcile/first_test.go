@@ -104,7 +104,7 @@ func TestTheFirstStatusReplacesNoOther(t *testing.T) {
 	same(t, s.attempt(t.Context(), owner()).result, resultConflict)
 	same(t, len(w.saw), 0)
 	s.shows(t, ownerAt("1", "20"))
-	same(t, s.attempt(t.Context(), owner()).again, time.Duration(0))
+	same(t, s.attempt(t.Context(), owner()).requeueAfter, time.Duration(0))
 	same(t, w.saw, []string{"1@20"})
 }
 

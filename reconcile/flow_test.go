@@ -49,7 +49,7 @@ func TestTellerTellsNewsOnly(t *testing.T) {
 			speaker := newTeller(nil, "test", func() time.Time { return time.Unix(1000, 0) })
 			got := [][]Event{}
 			for _, events := range test.passes {
-				got = append(got, speaker.news(owner(), events))
+				got = append(got, speaker.newEvents(owner(), events))
 			}
 			same(t, got, test.want)
 		})
@@ -62,13 +62,13 @@ func TestTellerBoundsAFlappingObject(t *testing.T) {
 	speaker := newTeller(nil, "test", func() time.Time { return clock })
 	told := 0
 	for flip := range 1000 {
-		told += len(speaker.news(owner(), []Event{{Reason: "Flipped", Note: fmt.Sprint(flip)}}))
+		told += len(speaker.newEvents(owner(), []Event{{Reason: "Flipped", Note: fmt.Sprint(flip)}}))
 	}
 	if told != eventBurst {
 		t.Errorf("%d events were written at once, want %d", told, eventBurst)
 	}
 	clock = clock.Add(eventRefill)
-	if more := speaker.news(owner(), []Event{{Reason: "Flipped", Note: "later"}}); len(more) != 1 {
+	if more := speaker.newEvents(owner(), []Event{{Reason: "Flipped", Note: "later"}}); len(more) != 1 {
 		t.Errorf("%d events were written a minute later, want 1", len(more))
 	}
 }
@@ -86,20 +86,20 @@ func TestDescribeRequests(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		method, target, content string
-		want                    asked
+		want                    requestInfo
 	}{
-		{method: "GET", target: "/api/v1/namespaces/shop/pods/db-0", want: asked{"get", "pods"}},
-		{method: "GET", target: "/api/v1/pods?labelSelector=a%3Db", want: asked{"list", "pods"}},
-		{method: "GET", target: "/apis/apps/v1/namespaces/shop/statefulsets?watch=true", want: asked{"watch", "statefulsets.apps"}},
-		{method: "PATCH", target: "/apis/apps/v1/namespaces/shop/statefulsets/db", content: "application/apply-patch+yaml", want: asked{"apply", "statefulsets.apps"}},
-		{method: "PATCH", target: "/apis/x.example.com/v1/namespaces/shop/probes/a/status", content: "application/merge-patch+json", want: asked{"patch", "probes.x.example.com/status"}},
-		{method: "POST", target: "/api/v1/namespaces/shop/pods/db-0/eviction", want: asked{"create", "pods/eviction"}},
-		{method: "GET", target: "/api/v1/namespaces/shop", want: asked{"get", "namespaces"}},
-		{method: "GET", target: "/api/v1/namespaces", want: asked{"list", "namespaces"}},
-		{method: "DELETE", target: "/api/v1/namespaces/shop/pods/db-0", want: asked{"delete", "pods"}},
-		{method: "GET", target: "/apis/apps/v1", want: asked{"get", "discovery"}},
-		{method: "GET", target: "/proxy/cluster/api/v1/namespaces/shop/pods/db-0", want: asked{"get", "pods"}},
-		{method: "GET", target: "/version", want: asked{"get", "other"}},
+		{method: "GET", target: "/api/v1/namespaces/shop/pods/db-0", want: requestInfo{"get", "pods"}},
+		{method: "GET", target: "/api/v1/pods?labelSelector=a%3Db", want: requestInfo{"list", "pods"}},
+		{method: "GET", target: "/apis/apps/v1/namespaces/shop/statefulsets?watch=true", want: requestInfo{"watch", "statefulsets.apps"}},
+		{method: "PATCH", target: "/apis/apps/v1/namespaces/shop/statefulsets/db", content: "application/apply-patch+yaml", want: requestInfo{"apply", "statefulsets.apps"}},
+		{method: "PATCH", target: "/apis/x.example.com/v1/namespaces/shop/probes/a/status", content: "application/merge-patch+json", want: requestInfo{"patch", "probes.x.example.com/status"}},
+		{method: "POST", target: "/api/v1/namespaces/shop/pods/db-0/eviction", want: requestInfo{"create", "pods/eviction"}},
+		{method: "GET", target: "/api/v1/namespaces/shop", want: requestInfo{"get", "namespaces"}},
+		{method: "GET", target: "/api/v1/namespaces", want: requestInfo{"list", "namespaces"}},
+		{method: "DELETE", target: "/api/v1/namespaces/shop/pods/db-0", want: requestInfo{"delete", "pods"}},
+		{method: "GET", target: "/apis/apps/v1", want: requestInfo{"get", "discovery"}},
+		{method: "GET", target: "/proxy/cluster/api/v1/namespaces/shop/pods/db-0", want: requestInfo{"get", "pods"}},
+		{method: "GET", target: "/version", want: requestInfo{"get", "other"}},
 	}
 	for _, test := range tests {
 		t.Run(test.method+" "+test.target, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 // these permissions in the whole cluster (manifests rbac --secrets=by-namespace).
 const SecretsRole = "mysql-operator-secrets" //nolint:gosec // the name of a role
 
-// GrantRemedy says how to grant the permission that a Forbidden error of the API server names. For Secrets of a namespace it adds the
+// PermissionRemedy says how to grant the permission that a Forbidden error of the API server names. For Secrets of a namespace it adds the
 // command that grants them in that namespace only.
-func GrantRemedy(err error) string {
+func PermissionRemedy(err error) string {
 	const all = "mysql-operator manifests rbac prints the permissions that the operator needs"
 	if !apierrors.IsForbidden(err) {
 		return all

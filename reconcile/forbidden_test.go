@@ -31,7 +31,7 @@ func TestGrantRemedy(t *testing.T) {
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
-			remedy := GrantRemedy(test.err)
+			remedy := PermissionRemedy(test.err)
 			if !strings.Contains(remedy, "mysql-operator manifests rbac prints the permissions") || strings.Contains(remedy, binding) != test.binds || strings.Contains(remedy, "reboot") {
 				t.Errorf("the remedy is %q", remedy)
 			}

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// StillWanted reads the pass's own object from the API server, and returns nil if its spec is still the one that the pass uses. A pass
+// CheckUnchanged reads the pass's own object from the API server, and returns nil if its spec is still the one that the pass uses. A pass
 // calls it before it deletes anything because of that spec: the cache may be behind. If the object was changed, replaced or deleted since,
-// the error is a Conflict (apierrors.IsConflict). The object's next pass then begins when the cache shows what StillWanted read.
-func (c *Client) StillWanted(ctx context.Context, object *unstructured.Unstructured) error {
+// the error is a Conflict (apierrors.IsConflict). The object's next pass then begins when the cache shows what CheckUnchanged read.
+func (c *Client) CheckUnchanged(ctx context.Context, object *unstructured.Unstructured) error {
 	return c.unchanged(ctx, object, "deleted nothing, because the spec may be out of date")
 }
 

@@ -64,7 +64,7 @@ func TestOnlyTheSpecThatIsStillWantedDeletes(t *testing.T) {
 				t.Fatal(err)
 			}
 			client := &Client{api: api, names: resourceNames{}, journal: newJournal(nil, nil)}
-			err = client.StillWanted(t.Context(), seen)
+			err = client.CheckUnchanged(t.Context(), seen)
 			switch {
 			case test.want == "" && err != nil:
 				t.Errorf("it is not wanted any more: %v", err)

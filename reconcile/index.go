@@ -34,7 +34,7 @@ func (s *informers) keysOf(kind, name string, keys IndexFunc) cache.IndexFunc {
 			return nil, nil
 		}
 		var found []string
-		err := contained(func() error {
+		err := recoverPanic(func() error {
 			found = keys(object)
 			return nil
 		})

@@ -148,7 +148,7 @@ func (s *informers) contained(key informerKey, transform cache.TransformFunc) ca
 	small := &packer{}
 	return func(item any) (any, error) {
 		var kept any
-		err := contained(func() error {
+		err := recoverPanic(func() error {
 			var err error
 			kept, err = transform(item)
 			return err

@@ -32,16 +32,16 @@ func (m *Manager) campaign(ctx context.Context) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		if err := m.stand(ctx, lock); err != nil {
+		if err := m.runElection(ctx, lock); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stand takes part in one election and runs the term that follows. client-go's elector can release the Lease itself when its context ends,
+// runElection takes part in one election and runs the term that follows. client-go's elector can release the Lease itself when its context ends,
 // but it does so before running passes have ended. Here the order is: end the passes, stop renewing, release the Lease.
-func (m *Manager) stand(ctx context.Context, lock *lease) error {
+func (m *Manager) runElection(ctx context.Context, lock *lease) error {
 	lock.hold = newHold(m.config.RenewDeadline + m.config.RetryPeriod)
 	defer lock.hold.release()
 	// The elector would log one line for each attempt. The type lease logs what matters.

@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// hold tracks how long this process may still assume that it is the only leader. It ends when the Lease names another holder, or a fixed
+// leadership tracks how long this process may still assume that it is the only leader. It ends when the Lease names another holder, or a fixed
 // time after the last renewal was sent, whichever is first. client-go's elector takes longer for both: it tries to win back a lost Lease
 // until its deadline, and counts the deadline from the answer to a renewal.
-type hold struct {
+type leadership struct {
 	lasts time.Duration
 	ended chan struct{}
 	end   func()
@@ -23,13 +23,13 @@ type hold struct {
 	expiry *time.Timer
 }
 
-func newHold(lasts time.Duration) *hold {
+func newHold(lasts time.Duration) *leadership {
 	ended := make(chan struct{})
-	return &hold{lasts: lasts, ended: ended, end: sync.OnceFunc(func() { close(ended) })}
+	return &leadership{lasts: lasts, ended: ended, end: sync.OnceFunc(func() { close(ended) })}
 }
 
 // renewed extends the hold: the renewal sent at that time has succeeded.
-func (h *hold) renewed(sent time.Time) {
+func (h *leadership) renewed(sent time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	rest := h.lasts - time.Since(sent)
@@ -40,8 +40,8 @@ func (h *hold) renewed(sent time.Time) {
 	h.expiry.Reset(rest)
 }
 
-// taken ends the hold, if this process ever won the Lease: another process holds the Lease.
-func (h *hold) taken() {
+// lostToOther ends the hold, if this process ever won the Lease: another process holds the Lease.
+func (h *leadership) lostToOther() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.expiry != nil {
@@ -50,7 +50,7 @@ func (h *hold) taken() {
 }
 
 // release stops the hold's timer.
-func (h *hold) release() {
+func (h *leadership) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.expiry != nil {
@@ -64,7 +64,7 @@ func (h *hold) release() {
 type lease struct {
 	resourcelock.Interface
 	logger logr.Logger
-	hold   *hold
+	hold   *leadership
 
 	// failing is the time since when the Lease cannot be read or written; zero while it can.
 	failing time.Time
@@ -85,7 +85,7 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	}
 	l.answered = true
 	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
-		l.hold.taken()
+		l.hold.lostToOther()
 	}
 	return record, raw, err
 }

@@ -86,15 +86,15 @@ func TestHoldEnds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		lasts time.Duration
-		does  func(h *hold)
+		does  func(h *leadership)
 		want  bool
 	}{
-		"never by others' leases before it was won": {lasts: time.Hour, does: func(h *hold) { h.taken() }},
-		"not while it is fresh":                     {lasts: time.Hour, does: func(h *hold) { h.renewed(time.Now()) }},
-		"when another is seen":                      {lasts: time.Hour, does: func(h *hold) { h.renewed(time.Now()); h.taken() }, want: true},
-		"when it was not renewed":                   {lasts: time.Millisecond, does: func(h *hold) { h.renewed(time.Now()); <-h.ended }, want: true},
-		"counted from when a renewal was sent":      {lasts: time.Hour, does: func(h *hold) { h.renewed(time.Now().Add(-2 * time.Hour)); <-h.ended }, want: true},
-		"with the elector":                          {lasts: time.Hour, does: func(h *hold) { h.end(); h.end() }, want: true},
+		"never by others' leases before it was won": {lasts: time.Hour, does: func(h *leadership) { h.lostToOther() }},
+		"not while it is fresh":                     {lasts: time.Hour, does: func(h *leadership) { h.renewed(time.Now()) }},
+		"when another is seen":                      {lasts: time.Hour, does: func(h *leadership) { h.renewed(time.Now()); h.lostToOther() }, want: true},
+		"when it was not renewed":                   {lasts: time.Millisecond, does: func(h *leadership) { h.renewed(time.Now()); <-h.ended }, want: true},
+		"counted from when a renewal was sent":      {lasts: time.Hour, does: func(h *leadership) { h.renewed(time.Now().Add(-2 * time.Hour)); <-h.ended }, want: true},
+		"with the elector":                          {lasts: time.Hour, does: func(h *leadership) { h.end(); h.end() }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -33,13 +33,13 @@ const (
 	groups
 )
 
-// line decides in which order a kind's objects get their passes, and limits how many passes run at once. It is the storage of the kind's
+// passQueue decides in which order a kind's objects get their passes, and limits how many passes run at once. It is the storage of the kind's
 // work queue (workqueue.Queue).
 //
 // Within a group the namespaces take turns, and no namespace may have more than three quarters of the places. A pass that becomes slow
 // leaves its place to others and continues in one of the slow places. So objects whose passes hang, however many there are, delay neither
 // objects of other namespaces nor new ones. Unseen objects wait only for each other.
-type line struct {
+type passQueue struct {
 	after time.Duration
 	// isUnseen reports whether an object is new to every operator.
 	isUnseen func(types.NamespacedName) bool
@@ -53,10 +53,10 @@ type line struct {
 	// known are the objects that had a pass; true if their last one was slow.
 	known map[types.NamespacedName]bool
 	// left are the objects that Pop returned and use has not started, each with its places.
-	left map[types.NamespacedName]*places
+	left map[types.NamespacedName]*passSlots
 	// atWork are the objects with a running pass; true if forget was called during the pass.
 	atWork             map[types.NamespacedName]bool
-	first, quick, slow places
+	first, quick, slow passSlots
 	// hanging counts the running passes over unseen objects that have become slow: they do not wait for a busy API server.
 	hanging int
 }
@@ -68,27 +68,27 @@ type ring struct {
 	order []string
 }
 
-// places limits how many passes run at once, and counts the running ones.
-type places struct {
+// passSlots limits how many passes run at once, and counts the running ones.
+type passSlots struct {
 	limit, share int
 	taken        int
 	of           map[string]int
 }
 
-func newPlaces(limit int) places {
-	return places{limit: limit, share: max(1, limit*3/4), of: map[string]int{}}
+func newPlaces(limit int) passSlots {
+	return passSlots{limit: limit, share: max(1, limit*3/4), of: map[string]int{}}
 }
 
-func (p *places) hasRoom(namespace string) bool {
+func (p *passSlots) hasRoom(namespace string) bool {
 	return p.taken < p.limit && p.of[namespace] < p.share
 }
 
-func (p *places) take(namespace string) {
+func (p *passSlots) take(namespace string) {
 	p.taken++
 	p.of[namespace]++
 }
 
-func (p *places) give(namespace string) {
+func (p *passSlots) give(namespace string) {
 	p.taken--
 	p.of[namespace]--
 	if p.of[namespace] == 0 {
@@ -96,10 +96,10 @@ func (p *places) give(namespace string) {
 	}
 }
 
-func newLine(workers int, isUnseen func(types.NamespacedName) bool) *line {
-	l := &line{
+func newLine(workers int, isUnseen func(types.NamespacedName) bool) *passQueue {
+	l := &passQueue{
 		after: slowAfter, isUnseen: isUnseen, ready: make(chan struct{}, 1),
-		known: map[types.NamespacedName]bool{}, left: map[types.NamespacedName]*places{}, atWork: map[types.NamespacedName]bool{},
+		known: map[types.NamespacedName]bool{}, left: map[types.NamespacedName]*passSlots{}, atWork: map[types.NamespacedName]bool{},
 		first: newPlaces(workers * firstPerWorker), quick: newPlaces(workers), slow: newPlaces(workers * slowPerWorker),
 	}
 	for group := range l.waiting {
@@ -109,7 +109,7 @@ func newLine(workers int, isUnseen func(types.NamespacedName) bool) *line {
 }
 
 // Push implements workqueue.Queue.
-func (l *line) Push(key types.NamespacedName) {
+func (l *passQueue) Push(key types.NamespacedName) {
 	isUnseen := l.isUnseen(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,10 +132,10 @@ func (l *line) Push(key types.NamespacedName) {
 }
 
 // Touch implements workqueue.Queue: a waiting object keeps its place.
-func (l *line) Touch(types.NamespacedName) {}
+func (l *passQueue) Touch(types.NamespacedName) {}
 
 // Len implements workqueue.Queue.
-func (l *line) Len() int {
+func (l *passQueue) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	count := 0
@@ -148,7 +148,7 @@ func (l *line) Len() int {
 }
 
 // Pop implements workqueue.Queue. The object takes its place here; use gives it back.
-func (l *line) Pop() types.NamespacedName {
+func (l *passQueue) Pop() types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	group, position, ok := l.next()
@@ -173,7 +173,7 @@ func (l *line) Pop() types.NamespacedName {
 }
 
 // placesOf returns the places in which the passes of a group begin.
-func (l *line) placesOf(group int) *places {
+func (l *passQueue) placesOf(group int) *passSlots {
 	switch group {
 	case unseen:
 		return &l.first
@@ -184,7 +184,7 @@ func (l *line) placesOf(group int) *places {
 }
 
 // mayBegin reports whether an object waits and there is a place for its pass.
-func (l *line) mayBegin() bool {
+func (l *passQueue) mayBegin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _, ok := l.next()
@@ -193,7 +193,7 @@ func (l *line) mayBegin() bool {
 
 // next finds the next object. Unseen ones and newcomers are first, but each of the other groups is preferred to newcomers in every fourth
 // turn.
-func (l *line) next() (group, position int, ok bool) {
+func (l *passQueue) next() (group, position int, ok bool) {
 	order := [groups]int{unseen, newcomers, regulars, sluggish}
 	switch l.turn % 4 {
 	case 1:
@@ -236,7 +236,7 @@ func (r *ring) leave(position int) types.NamespacedName {
 
 // use runs the pass of an object that Pop returned. If the pass is slow, use moves it to a slow place. At the end, use gives the place
 // back.
-func (l *line) use(key types.NamespacedName, work func()) {
+func (l *passQueue) use(key types.NamespacedName, work func()) {
 	began := time.Now()
 	l.mu.Lock()
 	place := l.left[key] // known may differ by now: the object may have been queued again before its last pass gave its place back
@@ -284,7 +284,7 @@ func (l *line) use(key types.NamespacedName, work func()) {
 }
 
 // forget removes what is remembered of an object that is gone.
-func (l *line) forget(key types.NamespacedName) {
+func (l *passQueue) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, key)
@@ -293,7 +293,7 @@ func (l *line) forget(key types.NamespacedName) {
 	}
 }
 
-func (l *line) wake() {
+func (l *passQueue) wake() {
 	select {
 	case l.ready <- struct{}{}:
 	default:

@@ -19,7 +19,7 @@ func in(namespace string, number int) types.NamespacedName {
 func nobody(types.NamespacedName) bool { return false }
 
 // popAll starts passes as long as there are places, and returns their objects.
-func (l *line) popAll() []types.NamespacedName {
+func (l *passQueue) popAll() []types.NamespacedName {
 	popped := []types.NamespacedName{}
 	for l.mayBegin() {
 		popped = append(popped, l.Pop())

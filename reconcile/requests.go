@@ -43,7 +43,7 @@ func newRequestSlots(atOnce int) *requestSlots {
 func threeQuarters(slots int) int { return max(1, slots*3/4) }
 
 // take waits until a request may run, and returns the function that releases its slots.
-func (s *requestSlots) take(ctx context.Context, wanted asked) (give func(), err error) {
+func (s *requestSlots) take(ctx context.Context, wanted requestInfo) (give func(), err error) {
 	both := s.of(shareOf{wanted.resource, readsAndWrites})
 	needed := []chan struct{}{s.of(shareOf{wanted.resource, reads}), both, s.all}
 	if wanted.verb != "get" && wanted.verb != "list" {

@@ -110,19 +110,19 @@ func TestHangingWritesOfAResourceDelayNoReadsOfIt(t *testing.T) {
 func TestAHangingResourceTakesNotAllSlots(t *testing.T) {
 	t.Parallel()
 	slots := newRequestSlots(32)
-	try := func(wanted asked) error {
+	try := func(wanted requestInfo) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err := slots.take(ctx, wanted)
 		return err
 	}
 	for _, verb := range []string{"get", "apply"} {
-		for try(asked{verb, "tdsets"}) == nil {
+		for try(requestInfo{verb, "tdsets"}) == nil {
 			continue // the request hangs, and never gives its slots back
 		}
 	}
 	for _, verb := range []string{"get", "apply"} {
-		if err := try(asked{verb, "mysqlclusters"}); err != nil {
+		if err := try(requestInfo{verb, "mysqlclusters"}); err != nil {
 			t.Error(err)
 		}
 	}

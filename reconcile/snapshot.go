@@ -202,9 +202,9 @@ func (v *view) listingOf(namespace string) *listing {
 	return v.lists[namespace]
 }
 
-// tidy removes lists that are no longer recent, and snapshots that the cache has reached, because their namespaces may be gone. It does so
+// prune removes lists that are no longer recent, and snapshots that the cache has reached, because their namespaces may be gone. It does so
 // at most once in freshFor.
-func (v *view) tidy(now time.Time) {
+func (v *view) prune(now time.Time) {
 	v.mu.RLock()
 	isDue := len(v.lists)+len(v.snapshots) > 0 && now.Sub(v.tidied) >= freshFor
 	v.mu.RUnlock()
@@ -277,7 +277,7 @@ func holds(store cache.Indexer, namespace string, items []any, version string) b
 // isBehind reports whether a cache of the kind is known to be behind the API server in a namespace.
 func (c *controller) isBehind(namespace string, now time.Time) bool {
 	for _, cached := range c.caches {
-		cached.tidy(now)
+		cached.prune(now)
 		if cached.snapshotOf(namespace) != nil {
 			return true
 		}

@@ -21,8 +21,8 @@ const closingTime = 10 * time.Second
 
 // When to requeue an object whose pass waits for a cache or for the API server.
 const (
-	againForCache  = 50 * time.Millisecond
-	againForServer = 2 * time.Second
+	requeueForCache  = 50 * time.Millisecond
+	requeueForServer = 2 * time.Second
 )
 
 // term runs the passes of a kind while this process is the leader. Nothing in it outlives the term.
@@ -31,9 +31,9 @@ type term struct {
 	queue       queue
 	client      *Client
 	reconciler  Reconciler
-	teller      *teller
+	teller      *eventWriter
 	metrics     *metrics
-	line        *line
+	line        *passQueue
 	logger      logr.Logger
 	passTimeout time.Duration
 	unavailable func(error)
@@ -41,13 +41,13 @@ type term struct {
 	// lagging limits how often the operator logs that a cache is behind the operator's own writes.
 	lagging rate.Sometimes
 
-	passes  sync.WaitGroup
-	mu      sync.Mutex
-	visited map[types.NamespacedName]visit
-	current sets.Set[types.NamespacedName]
-	// owed are the objects for which the engine must call Ender.End when they are gone. An object is in the set before its first pass,
+	passes     sync.WaitGroup
+	mu         sync.Mutex
+	livePasses map[types.NamespacedName]visit
+	current    sets.Set[types.NamespacedName]
+	// deletionsToHandle are the objects for which the engine must call Ender.End when they are gone. An object is in the set before its first pass,
 	// because it may be gone by then.
-	owed sets.Set[types.NamespacedName]
+	deletionsToHandle sets.Set[types.NamespacedName]
 }
 
 // visit records an object's last live pass.
@@ -60,25 +60,25 @@ type visit struct {
 func newTerm(c *controller, m *Manager) *term {
 	client := c.client(m)
 	return &term{
-		controller:  c,
-		client:      client,
-		reconciler:  c.New(client),
-		teller:      client.teller,
-		metrics:     m.metrics,
-		line:        newLine(m.config.Workers, c.isUnseen),
-		logger:      c.logger,
-		passTimeout: m.config.PassTimeout,
-		unavailable: m.serverUnavailable,
-		lagging:     rate.Sometimes{Interval: time.Minute},
-		visited:     map[types.NamespacedName]visit{},
-		current:     sets.Set[types.NamespacedName]{},
-		owed:        sets.Set[types.NamespacedName]{},
+		controller:        c,
+		client:            client,
+		reconciler:        c.New(client),
+		teller:            client.teller,
+		metrics:           m.metrics,
+		line:              newLine(m.config.Workers, c.isUnseen),
+		logger:            c.logger,
+		passTimeout:       m.config.PassTimeout,
+		unavailable:       m.serverUnavailable,
+		lagging:           rate.Sometimes{Interval: time.Minute},
+		livePasses:        map[types.NamespacedName]visit{},
+		current:           sets.Set[types.NamespacedName]{},
+		deletionsToHandle: sets.Set[types.NamespacedName]{},
 	}
 }
 
 // run starts passes until stop ends. It returns while some may still be running: wait for t.passes. work is the context of the passes.
 func (t *term) run(stop, work context.Context) {
-	t.queue = t.controller.open(t.metrics.queue, t.line, t.owe)
+	t.queue = t.controller.open(t.metrics.queue, t.line, t.expectDeletion)
 	defer context.AfterFunc(stop, t.controller.close)()
 	defer t.controller.close()
 	t.passes.Go(func() { t.lookForLeft(stop) })
@@ -112,20 +112,20 @@ func (t *term) pass(work context.Context, key types.NamespacedName) {
 	t.begin(key)
 	defer t.end(key)
 
-	reached := verdict{}
-	if err := contained(func() error {
+	reached := decision{}
+	if err := recoverPanic(func() error {
 		reached = t.attempt(logr.NewContext(work, logger), key)
 		return nil
 	}); err != nil {
-		reached = judge(Outcome{}, state{}, err)
+		reached = decide(Outcome{}, state{}, err)
 	}
 	if work.Err() != nil {
-		reached = verdict{result: resultStopped, err: reached.err}
+		reached = decision{result: resultStopped, err: reached.err}
 	}
 	took := time.Since(began)
 	t.metrics.passed(t.controller.Kind.Kind, string(reached.result), took)
-	logVerdict(logger, reached, took)
-	t.follow(key, reached)
+	logDecision(logger, reached, took)
+	t.requeue(key, reached)
 }
 
 func (t *term) begin(key types.NamespacedName) {
@@ -141,27 +141,27 @@ func (t *term) end(key types.NamespacedName) {
 }
 
 // attempt makes one pass; panics in the Reconciler become errors.
-func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
-	if again, isEnough := t.glance(work, key); isEnough {
-		return judge(Outcome{Again: again}, state{}, nil)
+func (t *term) attempt(work context.Context, key types.NamespacedName) decision {
+	if again, isEnough := t.canSkip(work, key); isEnough {
+		return decide(Outcome{RequeueAfter: again}, state{}, nil)
 	}
 	object, state, err := t.observe(work, key)
 	if object == nil {
-		return judge(Outcome{}, state, t.endOf(work, key, state, err))
+		return decide(Outcome{}, state, t.endOf(work, key, state, err))
 	}
-	t.owe(key)
+	t.expectDeletion(key)
 	outcome, isFirst := accept(object), isUnseen(object)
 	if !isFirst {
 		outcome, err = t.reconcile(withPass(work, state.pass), object)
 		if err != nil {
-			outcome.Events = append(outcome.Events, keepsFailing(err, t.queue.NumRequeues(key))...)
+			outcome.Events = append(outcome.Events, persistentFailureEvents(err, t.queue.NumRequeues(key))...)
 		}
 	}
-	closing := contained(func() error { return t.close(withPass(work, state.pass), object, outcome) })
+	closing := recoverPanic(func() error { return t.close(withPass(work, state.pass), object, outcome) })
 	switch {
 	case closing != nil:
 		// The API server refused because the cache was behind, or returned an error after the write took effect.
-		t.revisit(key)
+		t.requireLivePass(key)
 	case isFirst:
 		// The API server accepted the status for exactly the version that this pass saw: no earlier leader has worked on the object.
 		t.visit(state.pass)
@@ -173,28 +173,28 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 	if err == nil {
 		err = closing
 	}
-	if t.teller.owes(key) && (outcome.Again == 0 || outcome.Again > againForEvents) {
-		outcome.Again = againForEvents
+	if t.teller.hasUnsent(key) && (outcome.RequeueAfter == 0 || outcome.RequeueAfter > requeueForEvents) {
+		outcome.RequeueAfter = requeueForEvents
 	}
-	return judge(outcome, state, err)
+	return decide(outcome, state, err)
 }
 
-// glance asks the Reconciler, before the object's content is decoded, whether it needs no pass. In a steady state, nearly all passes end
+// canSkip asks the Reconciler, before the object's content is decoded, whether it needs no pass. In a steady state, nearly all passes end
 // here.
-func (t *term) glance(work context.Context, key types.NamespacedName) (again time.Duration, isEnough bool) {
-	glancer, ok := t.reconciler.(Glancer)
+func (t *term) canSkip(work context.Context, key types.NamespacedName) (again time.Duration, isEnough bool) {
+	glancer, ok := t.reconciler.(SkipChecker)
 	if !ok {
 		return 0, false
 	}
 	uid, version, ok := identityOf(t.controller.own.item(key.Namespace, key.Name))
-	if !ok || !t.hasVisited(pass{key: key, uid: uid}) || t.teller.owes(key) || t.controller.isBehind(key.Namespace, t.client.journal.now()) {
+	if !ok || !t.hasVisited(pass{key: key, uid: uid}) || t.teller.hasUnsent(key) || t.controller.isBehind(key.Namespace, t.client.journal.now()) {
 		return 0, false
 	}
 	if _, isMissing := t.client.journal.pending(key, uid); isMissing {
 		return 0, false
 	}
-	err := contained(func() error {
-		again, isEnough = glancer.Glance(work, key, uid, version)
+	err := recoverPanic(func() error {
+		again, isEnough = glancer.CanSkip(work, key, uid, version)
 		return nil
 	})
 	if err != nil {
@@ -207,7 +207,7 @@ func (t *term) glance(work context.Context, key types.NamespacedName) (again tim
 
 // reconcile makes a full pass over an object that has a first status.
 func (t *term) reconcile(work context.Context, object *unstructured.Unstructured) (outcome Outcome, err error) {
-	err = contained(func() error {
+	err = recoverPanic(func() error {
 		ctx, cancel := context.WithTimeoutCause(work, t.passTimeout, fmt.Errorf("the pass took longer than %s", t.passTimeout))
 		defer cancel()
 		var err error
@@ -280,13 +280,13 @@ func (t *term) catchUp(ctx context.Context, current pass) (bool, error) {
 func (t *term) hasVisited(current pass) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.visited[current.key] == visit{uid: current.uid}
+	return t.livePasses[current.key] == visit{uid: current.uid}
 }
 
 func (t *term) isUncertain(key types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.visited[key].uncertain
+	return t.livePasses[key].uncertain
 }
 
 func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Unstructured, state, error) {
@@ -314,23 +314,23 @@ func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Uns
 func (t *term) isSuccessor(key types.NamespacedName, uid types.UID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before, known := t.visited[key]
+	before, known := t.livePasses[key]
 	return known && before.uid != "" && before.uid != uid
 }
 
 func (t *term) visit(current pass) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.visited[current.key] = visit{uid: current.uid}
+	t.livePasses[current.key] = visit{uid: current.uid}
 }
 
-// revisit makes the object's next pass a live one.
-func (t *term) revisit(key types.NamespacedName) {
+// requireLivePass makes the object's next pass a live one.
+func (t *term) requireLivePass(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last := t.visited[key]
+	last := t.livePasses[key]
 	last.uncertain = true
-	t.visited[key] = last
+	t.livePasses[key] = last
 }
 
 func (t *term) forget(key types.NamespacedName) {
@@ -338,7 +338,7 @@ func (t *term) forget(key types.NamespacedName) {
 	t.teller.forget(key)
 	t.line.forget(key)
 	t.mu.Lock()
-	delete(t.visited, key)
+	delete(t.livePasses, key)
 	t.mu.Unlock()
 	if forgetter, ok := t.reconciler.(Forgetter); ok {
 		forgetter.Forget(key)
@@ -353,36 +353,36 @@ func (t *term) close(work context.Context, object *unstructured.Unstructured, ou
 	if outcome.Status != nil {
 		err = t.client.writeStatus(ctx, object, outcome.Status)
 	}
-	if told := t.teller.tell(ctx, object, outcome.Events); told != nil {
+	if told := t.teller.writeAll(ctx, object, outcome.Events); told != nil {
 		// Events only inform users: a pass does not fail because of an event.
 		logr.FromContextOrDiscard(ctx).V(1).Info("failed to write event", logError, told.Error())
 	}
 	return err
 }
 
-// follow requeues the object according to the verdict.
-func (t *term) follow(key types.NamespacedName, reached verdict) {
+// requeue requeues the object according to the verdict.
+func (t *term) requeue(key types.NamespacedName, reached decision) {
 	switch reached.result {
 	case resultGone, resultStopped:
 		t.queue.Forget(key)
 	case resultDone:
 		t.queue.Forget(key)
-		if reached.again > 0 {
-			t.queue.AddAfter(key, reached.again)
+		if reached.requeueAfter > 0 {
+			t.queue.AddAfter(key, reached.requeueAfter)
 		}
 	case resultBehind:
-		t.queue.AddAfter(key, reached.again)
+		t.queue.AddAfter(key, reached.requeueAfter)
 	case resultUnavailable:
 		t.unavailable(reached.err)
 		// The jitter spreads the requests when the API server is available again.
-		t.queue.AddAfter(key, wait.Jitter(reached.again, 1))
+		t.queue.AddAfter(key, wait.Jitter(reached.requeueAfter, 1))
 	case resultConflict, resultFailed, resultPanicked:
 		t.queue.AddRateLimited(key)
 	}
 }
 
-// contained calls work, and turns a panic in it into an error.
-func contained(work func() error) (err error) {
+// recoverPanic calls work, and turns a panic in it into an error.
+func recoverPanic(work func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &panicError{value: value, stack: debug.Stack()}

@@ -223,10 +223,10 @@ func TestAGlanceIsEnoughOnlyWhereTheCacheShowsAll(t *testing.T) {
 	s.has(ownerAt("1", "10"))
 
 	// The first pass of a term is a full one.
-	same(t, s.attempt(t.Context(), owner()).again, 0*time.Second)
+	same(t, s.attempt(t.Context(), owner()).requeueAfter, 0*time.Second)
 	same(t, g.saw, []string{"1@10"})
 	for range 3 {
-		same(t, s.attempt(t.Context(), owner()).again, time.Minute)
+		same(t, s.attempt(t.Context(), owner()).requeueAfter, time.Minute)
 	}
 	same(t, g.saw, []string{"1@10"})
 
@@ -235,15 +235,15 @@ func TestAGlanceIsEnoughOnlyWhereTheCacheShowsAll(t *testing.T) {
 	same(t, s.attempt(t.Context(), owner()).result, resultBehind)
 	s.shows(t, ownerAt("1", "20"))
 	s.has(ownerAt("1", "20"))
-	same(t, s.attempt(t.Context(), owner()).again, 0*time.Second)
+	same(t, s.attempt(t.Context(), owner()).requeueAfter, 0*time.Second)
 	same(t, g.saw, []string{"1@10", "1@20"})
 
 	// A status write with an unknown result.
 	g.enough = "1@20"
-	s.revisit(owner())
-	same(t, s.attempt(t.Context(), owner()).again, 0*time.Second)
+	s.requireLivePass(owner())
+	same(t, s.attempt(t.Context(), owner()).requeueAfter, 0*time.Second)
 	same(t, g.saw, []string{"1@10", "1@20", "1@20"})
-	same(t, s.attempt(t.Context(), owner()).again, time.Minute)
+	same(t, s.attempt(t.Context(), owner()).requeueAfter, time.Minute)
 }
 
 // panicking panics in Glance.
@@ -276,13 +276,13 @@ func TestEventsThatAreOwedAreToldBeforeAGlance(t *testing.T) {
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	same(t, s.told, 1)
 	g.outcome.Events[0].Note = "now it is another one"
-	s.revisit(owner())
+	s.requireLivePass(owner())
 	s.refuseEvents(true)
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	s.refuseEvents(false)
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	same(t, s.told, 2)
-	same(t, s.attempt(t.Context(), owner()).again, time.Minute)
+	same(t, s.attempt(t.Context(), owner()).requeueAfter, time.Minute)
 }
 
 // told returns an error in the form in which the API server sends it.

@@ -78,7 +78,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // send sends a request and measures it.
-func (t *transport) send(request *http.Request, wanted asked) (*http.Response, error) {
+func (t *transport) send(request *http.Request, wanted requestInfo) (*http.Response, error) {
 	began := time.Now()
 	response, err := t.next.RoundTrip(request)
 	code := 0
@@ -92,25 +92,25 @@ func (t *transport) send(request *http.Request, wanted asked) (*http.Response, e
 	return response, err
 }
 
-// asked is the verb and the resource of a request, in RBAC's terms, except that an apply is distinguished from other patches.
-type asked struct {
+// requestInfo is the verb and the resource of a request, in RBAC's terms, except that an apply is distinguished from other patches.
+type requestInfo struct {
 	verb, resource string
 }
 
 // describe reads a request's verb and resource from its method, path and query (Kubernetes documentation, "Kubernetes API Concepts").
-func describe(request *http.Request) asked {
+func describe(request *http.Request) requestInfo {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	// The API may be served under a path prefix.
 	start := slices.IndexFunc(parts, func(part string) bool { return part == "api" || part == "apis" })
 	if start < 0 {
-		return asked{verb: strings.ToLower(request.Method), resource: "other"}
+		return requestInfo{verb: strings.ToLower(request.Method), resource: "other"}
 	}
 	group, path := "", parts[start+1:]
 	if parts[start] == "apis" && len(path) > 0 {
 		group, path = path[0], path[1:]
 	}
 	if len(path) < 2 {
-		return asked{verb: "get", resource: "discovery"}
+		return requestInfo{verb: "get", resource: "discovery"}
 	}
 	path = path[1:]
 	if path[0] == "namespaces" && len(path) > 2 {
@@ -124,7 +124,7 @@ func describe(request *http.Request) asked {
 	if len(path) > 2 {
 		resource += "/" + path[2]
 	}
-	return asked{verb: verbOf(request, len(path) > 1), resource: resource}
+	return requestInfo{verb: verbOf(request, len(path) > 1), resource: resource}
 }
 
 func verbOf(request *http.Request, named bool) string {

@@ -39,12 +39,12 @@ type Reconciler interface {
 	Reconcile(ctx context.Context, obj *unstructured.Unstructured) (Outcome, error)
 }
 
-// Glancer is implemented by a Reconciler that can decide, without an object's content, that a pass over it would change nothing.
-type Glancer interface {
-	// Glance reports whether the object in this version needs no pass now, and if so, when to requeue it. The engine calls it before a pass
+// SkipChecker is implemented by a Reconciler that can decide, without an object's content, that a pass over it would change nothing.
+type SkipChecker interface {
+	// CanSkip reports whether the object in this version needs no pass now, and if so, when to requeue it. The engine calls it before a pass
 	// if the object had a pass in this term and the caches show all that its passes wrote. It must write nothing, and limit its own time:
 	// ctx ends only when the operator stops. If Glance returns false or panics, the engine makes the pass.
-	Glance(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool)
+	CanSkip(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool)
 }
 
 // Forgetter is implemented by a Reconciler that remembers things about objects between passes.
@@ -53,15 +53,15 @@ type Forgetter interface {
 	Forget(key types.NamespacedName)
 }
 
-// Ender is implemented by a Reconciler that must delete something together with an object, if garbage collection does not delete it and it
+// DeletionHandler is implemented by a Reconciler that must delete something together with an object, if garbage collection does not delete it and it
 // does not justify a finalizer.
-type Ender interface {
-	// End is called when the object is gone from the caches. Before it deletes anything, it must check with the API server that the object
+type DeletionHandler interface {
+	// HandleDeletion is called when the object is gone from the caches. Before it deletes anything, it must check with the API server that the object
 	// is gone. The engine calls it again until it returns nil. During the call, no pass over an object of that name runs.
-	End(ctx context.Context, key types.NamespacedName) error
-	// Left returns the objects that may have been deleted while no operator ran. The engine calls it when a term begins, until it returns
+	HandleDeletion(ctx context.Context, key types.NamespacedName) error
+	// ListDeleted returns the objects that may have been deleted while no operator ran. The engine calls it when a term begins, until it returns
 	// no error.
-	Left(ctx context.Context) ([]types.NamespacedName, error)
+	ListDeleted(ctx context.Context) ([]types.NamespacedName, error)
 }
 
 // Outcome is the result of a pass, which the engine writes when the pass is over.
@@ -74,8 +74,8 @@ type Outcome struct {
 	// pass. If the API server does not accept an event, the next passes retry it a few times. Use Client.Tell for events that must be
 	// written.
 	Events []Event
-	// Again is when to requeue the object even if nothing changed; zero means never.
-	Again time.Duration
+	// RequeueAfter is when to requeue the object even if nothing changed; zero means never.
+	RequeueAfter time.Duration
 }
 
 // Event is one thing that happened to an object (events.k8s.io/v1).
@@ -176,9 +176,9 @@ type ForeignError struct {
 	// Predecessor is true if the controller is an earlier object of the owner's kind and name that is already deleted. Kubernetes' garbage
 	// collection will delete the object soon: the operator only needs to wait.
 	Predecessor bool
-	// Unproven names the missing object that would prove that an orphan with the operator's labels was made by the operator. It is empty if
+	// MissingProof names the missing object that would prove that an orphan with the operator's labels was made by the operator. It is empty if
 	// no such proof is required.
-	Unproven string
+	MissingProof string
 }
 
 // Error says which object is in the way and what a user can do.
@@ -187,8 +187,8 @@ func (e *ForeignError) Error() string {
 	if e.Predecessor {
 		return what + " and belongs to a deleted predecessor of the same name: wait until garbage collection removes it"
 	}
-	if e.Unproven != "" {
-		return what + " with this operator's labels and field manager, which any user can copy, and without " + e.Unproven + ": delete it, and the operator creates it again"
+	if e.MissingProof != "" {
+		return what + " with this operator's labels and field manager, which any user can copy, and without " + e.MissingProof + ": delete it, and the operator creates it again"
 	}
 	if e.Controller == "" {
 		return what + " and was not made by this operator: delete or rename it, or choose another name"

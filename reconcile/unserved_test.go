@@ -23,7 +23,7 @@ func TestAnObjectThatIsNotServedIsLookedAtAgain(t *testing.T) {
 	s := newStage(t, w)
 	s.answers(notServing)
 	s.shows(t, ownerAt("1", "10"))
-	s.queue = s.controller.open(s.metrics.queue, s.line, s.owe)
+	s.queue = s.controller.open(s.metrics.queue, s.line, s.expectDeletion)
 	key, _ := s.queue.Get()
 
 	s.pass(t.Context(), key)
@@ -40,13 +40,13 @@ func TestAnObjectThatIsNotServedIsLookedAtAgain(t *testing.T) {
 
 func TestAnObjectThatIsNotServedAfterAConflictIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
-	w := &watching{outcome: Outcome{Again: time.Hour}}
+	w := &watching{outcome: Outcome{RequeueAfter: time.Hour}}
 	s := newStage(t, w)
 	s.has(ownerAt("1", "10"))
 	s.shows(t, ownerAt("1", "10"))
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 
-	s.revisit(owner())
+	s.requireLivePass(owner())
 	s.answers(notServing)
 	reached := s.attempt(t.Context(), owner())
 	same(t, reached.result, resultFailed)

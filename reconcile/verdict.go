@@ -22,49 +22,49 @@ const (
 	resultStopped     result = "stopped"
 )
 
-// verdict is a pass's result, with the requeue time and the error.
-type verdict struct {
-	result result
-	again  time.Duration
-	err    error
+// decision is a pass's result, with the requeue time and the error.
+type decision struct {
+	result       result
+	requeueAfter time.Duration
+	err          error
 }
 
-// judge returns the verdict of a pass.
-func judge(outcome Outcome, found state, err error) verdict {
+// decide returns the verdict of a pass.
+func decide(outcome Outcome, found state, err error) decision {
 	var panicked *panicError
 	switch {
 	case found.behind:
-		return verdict{result: resultBehind, again: againForCache}
+		return decision{result: resultBehind, requeueAfter: requeueForCache}
 	case err == nil && found.gone:
-		return verdict{result: resultGone}
+		return decision{result: resultGone}
 	case err == nil:
-		return verdict{result: resultDone, again: outcome.Again}
+		return decision{result: resultDone, requeueAfter: outcome.RequeueAfter}
 	case errors.As(err, &panicked):
-		return verdict{result: resultPanicked, err: err}
+		return decision{result: resultPanicked, err: err}
 	case apierrors.IsConflict(err):
-		return verdict{result: resultConflict, err: err}
+		return decision{result: resultConflict, err: err}
 	case IsUnavailable(err):
-		return verdict{result: resultUnavailable, again: againForServer, err: err}
+		return decision{result: resultUnavailable, requeueAfter: requeueForServer, err: err}
 	default:
-		return verdict{result: resultFailed, err: err}
+		return decision{result: resultFailed, err: err}
 	}
 }
 
 // failuresUntilTold is after how many successive failed passes the operator writes an event: about half a minute.
 const failuresUntilTold = 12
 
-// keepsFailing returns the event about an error that persists. If a kind can explain a problem, it reports it itself, and its pass returns
+// persistentFailureEvents returns the event about an error that persists. If a kind can explain a problem, it reports it itself, and its pass returns
 // no error.
-func keepsFailing(err error, failures int) []Event {
-	if failures < failuresUntilTold || judge(Outcome{}, state{}, err).result != resultFailed || IsNamespaceTerminating(err) {
+func persistentFailureEvents(err error, failures int) []Event {
+	if failures < failuresUntilTold || decide(Outcome{}, state{}, err).result != resultFailed || IsNamespaceTerminating(err) {
 		return nil
 	}
 	return []Event{{Type: Warning, Reason: "ReconcileFailed", Action: "Reconcile", Note: err.Error()}}
 }
 
-// logVerdict writes the one log line of a pass. Changes are already logged where they were made. Only failures that concern the object are
+// logDecision writes the one log line of a pass. Changes are already logged where they were made. Only failures that concern the object are
 // logged as errors.
-func logVerdict(logger logr.Logger, reached verdict, took time.Duration) {
+func logDecision(logger logr.Logger, reached decision, took time.Duration) {
 	logger = logger.WithValues(logOp, "reconcile", logDuration, took.Round(time.Millisecond).String())
 	quiet := reached.result != resultFailed && reached.result != resultPanicked
 	if reached.err == nil || quiet || IsNamespaceTerminating(reached.err) {

@@ -92,8 +92,8 @@ func (t *transferCommand) parse(p cli.Process, required ...string) error {
 	return err
 }
 
-// end reports the outcome: to the Job by the report and the exit status, to a user as text.
-func (t *transferCommand) end(p cli.Process, outcome transfer.Outcome, err error, otherwise string) error {
+// finish reports the outcome: to the Job by the report and the exit status, to a user as text.
+func (t *transferCommand) finish(p cli.Process, outcome transfer.Outcome, err error, otherwise string) error {
 	outcome, status := mover.Ended(outcome, err, otherwise)
 	if t.report != "" {
 		if failed := writeReport(t.report, outcome); failed != nil {
@@ -106,7 +106,7 @@ func (t *transferCommand) end(p cli.Process, outcome transfer.Outcome, err error
 	}
 	t.env.Log.Info("completed", "message", outcome.Message, "bytes", outcome.DataSize, "size", outcome.Size, "checksum", outcome.Checksum, "gtidExecuted", outcome.GTIDExecuted)
 	if t.report == "" {
-		tell(p, outcome)
+		printOutcome(p, outcome)
 	}
 	return nil
 }
@@ -124,8 +124,8 @@ func writeReport(file string, outcome transfer.Outcome) error {
 	return nil
 }
 
-// tell prints the outcome for a user.
-func tell(p cli.Process, outcome transfer.Outcome) {
+// printOutcome prints the outcome for a user.
+func printOutcome(p cli.Process, outcome transfer.Outcome) {
 	for _, line := range []struct{ name, value string }{
 		{"message", outcome.Message}, {"instance", outcome.Instance}, {"instance UID", outcome.UID}, {"copied from", outcome.Source},
 		{"MySQL version", outcome.ServerVersion}, {"data", size(outcome.DataSize)}, {"archive", size(outcome.Size)},
@@ -163,7 +163,7 @@ mysql-operator backup verify checks one by hand.`, p)
 	}
 	t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
 	outcome, err := mover.RunBackup(ctx, t.env)
-	return t.end(p, outcome, err, transfer.ReasonCopyFailed)
+	return t.finish(p, outcome, err, transfer.ReasonCopyFailed)
 }
 
 // runVerify is the subcommand backup verify.
@@ -184,7 +184,7 @@ Exit status: 0 intact, 1 failed to read the backup (retry), 3 there is no comple
 	}
 	outcome, err := mover.RunVerify(ctx, t.env)
 	outcome.Message = "the backup is whole and intact"
-	return t.end(p, outcome, err, transfer.ReasonBackupCorrupt)
+	return t.finish(p, outcome, err, transfer.ReasonBackupCorrupt)
 }
 
 // runRestore is the subcommand restore. The Pod of a cluster that begins with a backup runs it, and so do users who have only the backup
@@ -220,7 +220,7 @@ Exit status: 0 restored, 1 failed (retry), 3 refused (a retry does not help).`, 
 		t.env.Layout.Volume = volume
 	}
 	outcome, err := mover.RunRestore(ctx, t.env)
-	return t.end(p, outcome, err, transfer.ReasonRestoreFailed)
+	return t.finish(p, outcome, err, transfer.ReasonRestoreFailed)
 }
 
 // runBackupDelete is the subcommand backup-delete.
@@ -233,5 +233,5 @@ func runBackupDelete(ctx context.Context, p cli.Process) error {
 		return err
 	}
 	outcome, err := mover.RunDelete(ctx, t.env)
-	return t.end(p, outcome, err, transfer.ReasonDestinationUnavailable)
+	return t.finish(p, outcome, err, transfer.ReasonDestinationUnavailable)
 }

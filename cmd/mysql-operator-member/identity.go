@@ -10,9 +10,9 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
-// given returns the memory and CPU that mysqld has in this Pod. The volume is not included.
-func given() (sizing.Given, error) {
-	found := sizing.Given{}
+// resourceLimits returns the memory and CPU that mysqld has in this Pod. The volume is not included.
+func resourceLimits() (sizing.Resources, error) {
+	found := sizing.Resources{}
 	for name, value := range map[string]*int64{agent.EnvMemory: &found.Memory, agent.EnvCPU: &found.CPU} {
 		text, set := os.LookupEnv(name)
 		if !set {

@@ -40,7 +40,7 @@ func runInit(_ context.Context, p cli.Process) error {
 		return err
 	}
 	layout := agent.PodLayout()
-	if who.Given, err = given(); err != nil {
+	if who.Given, err = resourceLimits(); err != nil {
 		return err
 	}
 	if who.Given.Volume, err = layout.VolumeSize(); err != nil {
@@ -74,7 +74,7 @@ func serve(ctx context.Context, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	has, err := given()
+	has, err := resourceLimits()
 	if err != nil {
 		return err
 	}

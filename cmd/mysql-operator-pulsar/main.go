@@ -198,5 +198,5 @@ func produce(ctx context.Context, p process) error {
 	}
 	// Lines about sent messages go to standard output, the library's log lines to standard error.
 	sent := func(id string) { fmt.Fprintf(p.out, "sent to %s as %s: %s\n", o.settings.Topic, id, message) }
-	return pulsar.Produce(ctx, o.settings, o.logger(p.err), pulsar.Sending{Message: []byte(message), Count: *count, Sent: sent})
+	return pulsar.Produce(ctx, o.settings, o.logger(p.err), pulsar.ProduceOptions{Message: []byte(message), Count: *count, Sent: sent})
 }

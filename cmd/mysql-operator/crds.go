@@ -63,11 +63,11 @@ func runCRDs(ctx context.Context, p cli.Process) error {
 	}
 	switch words[0] {
 	case "plan":
-		return tellPlan(ctx, p, installer, defined)
+		return printPlan(ctx, p, installer, defined)
 	case "apply":
 		return tellApply(ctx, p, installer, defined)
 	case "status":
-		return tellStatus(ctx, p, installer, defined)
+		return printStatus(ctx, p, installer, defined)
 	default:
 		return cli.BadUsage("crds has the subcommands plan, apply and status, not %q", words[0])
 	}
@@ -89,16 +89,16 @@ func (o crdsOptions) installer(p cli.Process) (crds.Installer, error) {
 
 func tellApply(ctx context.Context, p cli.Process, installer crds.Installer, defined []crds.Definition) error {
 	results, err := installer.Ensure(ctx, defined)
-	return errors.Join(err, tellSteps(p, results))
+	return errors.Join(err, printSteps(p, results))
 }
 
-// tellPlan prints what the operator would do, and what would change. It exits as diff does: 0 nothing, 1 changes, 2 refused or failed.
-func tellPlan(ctx context.Context, p cli.Process, installer crds.Installer, defined []crds.Definition) error {
+// printPlan prints what the operator would do, and what would change. It exits as diff does: 0 nothing, 1 changes, 2 refused or failed.
+func printPlan(ctx context.Context, p cli.Process, installer crds.Installer, defined []crds.Definition) error {
 	results, err := installer.Plan(ctx, defined)
 	if err != nil {
 		return &cli.StatusError{Status: exitRefused, Cause: err}
 	}
-	if err := tellSteps(p, results); err != nil {
+	if err := printSteps(p, results); err != nil {
 		return err
 	}
 	status := 0
@@ -111,7 +111,7 @@ func tellPlan(ctx context.Context, p cli.Process, installer crds.Installer, defi
 		case crds.Create, crds.Update, crds.Wait, crds.Mark, crds.CarryOver, crds.Migrate:
 			status = max(status, exitChanges)
 		}
-		if err := tellChanges(p, result); err != nil {
+		if err := printChanges(p, result); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func tellPlan(ctx context.Context, p cli.Process, installer crds.Installer, defi
 	return nil
 }
 
-func tellSteps(p cli.Process, results []crds.Result) error {
+func printSteps(p cli.Process, results []crds.Result) error {
 	table := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "DEFINITION\tACTION\tREASON\tMESSAGE")
 	for _, result := range results {
@@ -132,8 +132,8 @@ func tellSteps(p cli.Process, results []crds.Result) error {
 	return table.Flush()
 }
 
-// tellChanges prints which objects an update would harm, and what it changes in the definition.
-func tellChanges(p cli.Process, result crds.Result) error {
+// printChanges prints which objects an update would harm, and what it changes in the definition.
+func printChanges(p cli.Process, result crds.Result) error {
 	fmt.Fprintf(p.Out, "\n%s\n", result.Definition.Name())
 	if harm := result.Plan.Harm; harm != nil {
 		fmt.Fprintf(p.Out, "  %d objects checked, %d would be harmed\n", harm.Seen, harm.Harmed)
@@ -151,7 +151,7 @@ func tellChanges(p cli.Process, result crds.Result) error {
 	return err
 }
 
-func tellStatus(ctx context.Context, p cli.Process, installer crds.Installer, defined []crds.Definition) error {
+func printStatus(ctx context.Context, p cli.Process, installer crds.Installer, defined []crds.Definition) error {
 	states, err := installer.Status(ctx, defined)
 	table := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "DEFINITION\tPRESENT\tMANAGER\tSCHEMA-VERSION\tOURS\tVERSIONS\tSTORED\tOBJECTS\tSERVED\tPLAN\tMESSAGE")

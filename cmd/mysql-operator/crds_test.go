@@ -69,7 +69,7 @@ func TestPlanTellsWhatChanges(t *testing.T) {
 			installer := crds.Installer{API: oneDefinition{there: there}, Objects: test.objects, Log: logr.Discard()}
 			out := &bytes.Buffer{}
 			status, own := 0, (*cli.StatusError)(nil)
-			if err := tellPlan(t.Context(), cli.Process{Out: out}, installer, defined); errors.As(err, &own) {
+			if err := printPlan(t.Context(), cli.Process{Out: out}, installer, defined); errors.As(err, &own) {
 				status = own.Status
 			} else if err != nil {
 				t.Fatal(err)
@@ -106,7 +106,7 @@ func TestWhatABootChangesIsLogged(t *testing.T) {
 		"updated": {former, target, `"definition changed" "name"="` + target.Name + `" "change"="~ spec.scope: \"Cluster\" → \"Namespaced\""`},
 	} {
 		told := []string{}
-		news := definitionNews{log: funcr.New(func(_, line string) { told = append(told, line) }, funcr.Options{})}
+		news := definitionReporter{log: funcr.New(func(_, line string) { told = append(told, line) }, funcr.Options{})}
 		news.changed(crds.Result{Definition: defined[0], Existing: test.existing, Plan: crds.Plan{Target: test.target}})
 		if got := strings.Join(told, "\n"); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%s: logged %q, want %q", story, got, test.want)

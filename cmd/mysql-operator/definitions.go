@@ -24,21 +24,21 @@ import (
 // kubelet restarts it.
 const administratorPatience = 15 * time.Minute
 
-// care manages the definitions for the operator: it installs them at boot, then watches and repairs them, and runs their migration while it
+// definitionManager manages the definitions for the operator: it installs them at boot, then watches and repairs them, and runs their migration while it
 // is the leader.
-type care struct {
+type definitionManager struct {
 	operator
 	definitions []crds.Definition
 	installer   crds.Installer
 	guard       *crds.Guard
-	news        *definitionNews
+	news        *definitionReporter
 	// always are functions that every replica runs in addition, leading those that only the leader runs. Both are for the conversion
 	// webhook, and empty in a release (versions.go).
 	always  []func(context.Context) error
 	leading []func(context.Context)
 }
 
-func (o operator) newCare() (*care, error) {
+func (o operator) newCare() (*definitionManager, error) {
 	defined, err := loadDefinitions(o.kinds)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (o operator) newCare() (*care, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &care{operator: o, definitions: defined, installer: installer, news: news}
+	c := &definitionManager{operator: o, definitions: defined, installer: installer, news: news}
 	if err := c.addWebhook(); err != nil {
 		return nil, err
 	}
@@ -79,9 +79,9 @@ func newInstaller(cluster connection, limits definitionLimits, namespaces []stri
 	return crds.Installer{API: api, Objects: checker, Namespace: namespace, Adopt: limits.adopts, AllowBreaking: limits.allowBreaking}, nil
 }
 
-// bring makes sure that the API server serves the definitions, in the way that --crds names. If a permission is missing, it waits until it
+// install makes sure that the API server serves the definitions, in the way that --crds names. If a permission is missing, it waits until it
 // is granted.
-func (c *care) bring(ctx context.Context, closed gates) error {
+func (c *definitionManager) install(ctx context.Context, closed gates) error {
 	var work bringing
 	switch c.options.definitions.mode {
 	case crdsOff:
@@ -102,7 +102,7 @@ func (c *care) bring(ctx context.Context, closed gates) error {
 		return err
 	}
 	for _, result := range results {
-		c.news.brought(ctx, result)
+		c.news.installed(ctx, result)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ type bringing func(context.Context, []crds.Definition) ([]crds.Result, error)
 
 // permitted calls work. If the API server forbids it, permitted waits for the permissions that the operator always needs. If they do not
 // suffice, it waits for those that only some updates of a definition need.
-func (c *care) permitted(ctx context.Context, closed gates, work bringing) ([]crds.Result, error) {
+func (c *definitionManager) permitted(ctx context.Context, closed gates, work bringing) ([]crds.Result, error) {
 	results, err := work(ctx, c.definitions)
 	usual := c.grants()
 	wider := usual
@@ -121,7 +121,7 @@ func (c *care) permitted(ctx context.Context, closed gates, work bringing) ([]cr
 		if !apierrors.IsForbidden(err) {
 			break
 		}
-		if err := c.awaitRights(ctx, closed.rights, wanted); err != nil {
+		if err := c.awaitPermissions(ctx, closed.rights, wanted); err != nil {
 			return nil, err
 		}
 		results, err = work(ctx, c.definitions)
@@ -130,17 +130,17 @@ func (c *care) permitted(ctx context.Context, closed gates, work bringing) ([]cr
 }
 
 // keep watches and repairs the definitions until ctx ends, if the operator may change them.
-func (c *care) keep(ctx context.Context) error {
+func (c *definitionManager) keep(ctx context.Context) error {
 	if c.options.definitions.mode == crdsApply {
-		c.health.Add("definitions-guard", c.trouble)
+		c.health.Add("definitions-guard", c.checkRefused)
 		c.guard.Run(ctx)
 	}
 	return nil
 }
 
-// trouble is a check for Health. It returns an error for the first definition that the operator cannot work with. A temporary failure to
+// checkRefused is a check for Health. It returns an error for the first definition that the operator cannot work with. A temporary failure to
 // read a definition is not an error.
-func (c *care) trouble() error {
+func (c *definitionManager) checkRefused() error {
 	for _, definition := range c.definitions {
 		refused := (*crds.RefusedError)(nil)
 		if seen, found := c.guard.Latest(definition.Name()); found && errors.As(seen.Err, &refused) {
@@ -151,7 +151,7 @@ func (c *care) trouble() error {
 }
 
 // lead migrates stored objects and records whether there are any, while this process is the leader.
-func (c *care) lead(ctx context.Context, engine *reconcile.Manager) {
+func (c *definitionManager) lead(ctx context.Context, engine *reconcile.Manager) {
 	if c.options.definitions.mode != crdsApply {
 		return
 	}
@@ -168,7 +168,7 @@ func (c *care) lead(ctx context.Context, engine *reconcile.Manager) {
 
 // inUse reports whether a definition has objects, from the engine's caches. An operator that sees only some namespaces knows the answer
 // only if it sees an object.
-func (c *care) inUse(engine *reconcile.Manager, definition crds.Definition) (some, known bool) {
+func (c *definitionManager) inUse(engine *reconcile.Manager, definition crds.Definition) (some, known bool) {
 	kind, found := kindOf(c.kinds, definition)
 	if !found || engine.CachesSynced() != nil {
 		return false, false
@@ -187,7 +187,7 @@ func kindOf(kinds []schema.Kind, definition crds.Definition) (schema.Kind, bool)
 }
 
 // migrate rewrites the objects of a definition in the storage version.
-func (c *care) migrate(ctx context.Context, name string) error {
+func (c *definitionManager) migrate(ctx context.Context, name string) error {
 	identity := definitions.Identity()
 	if err := c.mayMigrate(ctx, name); err != nil {
 		return err
@@ -203,12 +203,12 @@ func (c *care) migrate(ctx context.Context, name string) error {
 
 // mayMigrate returns an error with the remedy if the operator works only in some namespaces and is missing permissions to rewrite the
 // objects of a definition.
-func (c *care) mayMigrate(ctx context.Context, name string) error {
+func (c *definitionManager) mayMigrate(ctx context.Context, name string) error {
 	at := slices.IndexFunc(c.definitions, func(definition crds.Definition) bool { return definition.Name() == name })
 	if at < 0 || !c.grants().contained() {
 		return nil
 	}
-	shortage, err := deploy.FindShortage(ctx, c.cluster.rest, map[deploy.Place][]rbacv1.PolicyRule{"": migrationRules(c.definitions[at : at+1])})
+	shortage, err := deploy.FindMissingPermissions(ctx, c.cluster.rest, map[deploy.Place][]rbacv1.PolicyRule{"": migrationRules(c.definitions[at : at+1])})
 	if err != nil {
 		return err
 	}

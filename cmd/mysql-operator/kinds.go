@@ -51,11 +51,11 @@ func makers(vmGroups vmgroup.Settings) map[string]makeController {
 }
 
 // newVCenters returns the process that connects to vCenters. It starts with the first VmGroup, and the caller must end it.
-func newVCenters() *vcenter.Process { return vcenter.NewProcess(vcenter.Beside(), time.Now) }
+func newVCenters() *vcenter.Process { return vcenter.NewProcess(vcenter.HelperPath(), time.Now) }
 
 // vmGroupSettings returns the settings of VmGroup. namespace is the operator's own.
 func vmGroupSettings(vCenters vcenter.API, namespace string, trusted vmTrust) vmgroup.Settings {
-	return vmgroup.Settings{VCenter: vCenters, Namespace: namespace, LendTo: trusted.namespaces, Hosts: trusted.hosts, Environment: os.Getenv}
+	return vmgroup.Settings{VCenter: vCenters, Namespace: namespace, SharedWith: trusted.namespaces, Hosts: trusted.hosts, Environment: os.Getenv}
 }
 
 // controllers returns the controllers of the kinds.
@@ -85,9 +85,9 @@ type grants struct {
 // contained reports whether the operator gets no permissions on objects outside its namespaces.
 func (g grants) contained() bool { return len(g.namespaces) > 0 && !g.migrate }
 
-// rights returns the permissions that an operator of these kinds needs. With --crds=check or off it needs none on definitions.
-func rights(kinds []schema.Kind, wanted grants) (deploy.Rights, error) {
-	needed := deploy.Rights{Own: append(reconcile.LeaseRules(), ownPodRule())}
+// permissions returns the permissions that an operator of these kinds needs. With --crds=check or off it needs none on definitions.
+func permissions(kinds []schema.Kind, wanted grants) (deploy.Permissions, error) {
+	needed := deploy.Permissions{Own: append(reconcile.LeaseRules(), ownPodRule())}
 	made, err := controllers(kinds, self{}, vmgroup.Settings{})
 	if err != nil {
 		return needed, err
@@ -97,7 +97,7 @@ func rights(kinds []schema.Kind, wanted grants) (deploy.Rights, error) {
 		needed.Own = append(needed.Own, one.OwnRules...)
 	}
 	if wanted.secrets == secretsByNamespace {
-		needed = needed.SecretsApart()
+		needed = needed.SeparateSecrets()
 	}
 	if wanted.crds == crdsApply {
 		defined, err := loadDefinitions(kinds)

@@ -27,7 +27,7 @@ func TestEveryKindIsComplete(t *testing.T) {
 		if made[0].Kind != kind || made[0].New == nil {
 			t.Errorf("the controller of %s is for %s", kind.Kind, made[0].Kind.Kind)
 		}
-		needed, err := rights([]schema.Kind{kind}, grants{crds: crdsApply})
+		needed, err := permissions([]schema.Kind{kind}, grants{crds: crdsApply})
 		if err != nil || len(needed.Objects) == 0 || len(needed.Definitions) == 0 {
 			t.Errorf("%s: rights %+v, error %v", kind.Kind, needed, err)
 		}
@@ -66,7 +66,7 @@ func TestVmGroupsAccountOfTheOperatorsNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	needed, err := rights(kinds, grants{crds: crdsOff})
+	needed, err := permissions(kinds, grants{crds: crdsOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestRightsOfMyCustomResource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	needed, err := rights(kinds, grants{crds: crdsApply})
+	needed, err := permissions(kinds, grants{crds: crdsApply})
 	if err != nil {
 		t.Fatal(err)
 	}

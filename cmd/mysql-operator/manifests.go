@@ -123,7 +123,7 @@ func (o manifestOptions) protection(kinds []schema.Kind) ([][]byte, error) {
 }
 
 func (o manifestOptions) rbac(kinds []schema.Kind) ([][]byte, error) {
-	needed, err := rights(kinds, grants{crds: o.crds, secrets: o.secrets, namespaces: o.namespaces, migrate: o.migrate})
+	needed, err := permissions(kinds, grants{crds: o.crds, secrets: o.secrets, namespaces: o.namespaces, migrate: o.migrate})
 	if err != nil {
 		return nil, err
 	}

@@ -207,7 +207,7 @@ func TestRightsAtStart(t *testing.T) {
 	}
 	account := deploy.Account{Namespace: "ops", Name: deploy.Name}
 	for _, wanted := range []grants{{crds: crdsApply}, {crds: crdsApply, secrets: secretsByNamespace}, {crds: crdsCheck, namespaces: []string{"a"}}} {
-		needed, err := rights(kinds, wanted)
+		needed, err := permissions(kinds, wanted)
 		if err != nil {
 			t.Fatal(err)
 		}

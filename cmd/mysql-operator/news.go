@@ -28,8 +28,8 @@ const (
 	maxEventNote  = 1024 // API reference, Event v1 events.k8s.io
 )
 
-// definitionNews informs users of what happens to definitions: in the log, in metrics, and as events about them.
-type definitionNews struct {
+// definitionReporter informs users of what happens to definitions: in the log, in metrics, and as events about them.
+type definitionReporter struct {
 	log      logr.Logger
 	events   eventsclient.EventsV1Interface
 	instance string
@@ -39,7 +39,7 @@ type definitionNews struct {
 	rewritten        *prometheus.GaugeVec
 }
 
-func (o operator) newDefinitionNews(defined []crds.Definition) (*definitionNews, error) {
+func (o operator) newDefinitionNews(defined []crds.Definition) (*definitionReporter, error) {
 	events, err := eventsclient.NewForConfig(o.cluster.rest)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for events: %w", err)
@@ -49,7 +49,7 @@ func (o operator) newDefinitionNews(defined []crds.Definition) (*definitionNews,
 		return nil, fmt.Errorf("find a name for this process: %w", err)
 	}
 	const prefix, label = "mysql_operator_definition_", "definition"
-	n := &definitionNews{
+	n := &definitionReporter{
 		log: o.log.WithName("crds"), events: events, instance: instance,
 		versions:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "schema_version", Help: "Schema version of a definition: in the cluster, and in this operator."}, []string{label, "where"}),
 		states:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "state", Help: "1 for the last decision about a definition, by action and reason."}, []string{label, "action", "reason"}),
@@ -69,11 +69,11 @@ func (o operator) newDefinitionNews(defined []crds.Definition) (*definitionNews,
 	return n, errors.Join(faults...)
 }
 
-// brought reports what the operator did with a definition at boot.
-func (n *definitionNews) brought(ctx context.Context, result crds.Result) {
+// installed reports what the operator did with a definition at boot.
+func (n *definitionReporter) installed(ctx context.Context, result crds.Result) {
 	name := result.Definition.Name()
 	for _, step := range result.Plan.Steps {
-		n.log.Info("definition in force", "name", name, "op", step.Action, "reason", step.Reason, "message", step.Message, "duration", result.Took)
+		n.log.Info("definition in force", "name", name, "op", step.Action, "reason", step.Reason, "message", step.Message, "duration", result.Elapsed)
 	}
 	n.changed(result)
 	n.measure(result.Definition, result.Existing, result.Plan.Decision().Action, result.Plan.Decision().Reason)
@@ -87,7 +87,7 @@ func (n *definitionNews) brought(ctx context.Context, result crds.Result) {
 }
 
 // changed logs what an update changed in a definition.
-func (n *definitionNews) changed(result crds.Result) {
+func (n *definitionReporter) changed(result crds.Result) {
 	if result.Existing == nil || result.Plan.Target == nil {
 		return
 	}
@@ -101,10 +101,10 @@ func (n *definitionNews) changed(result crds.Result) {
 }
 
 // tell reports what happened to a definition after the boot.
-func (n *definitionNews) tell(ctx context.Context, notice crds.Notice) {
+func (n *definitionReporter) tell(ctx context.Context, notice crds.Notice) {
 	name := notice.Definition.Name()
 	switch {
-	case notice.Reason == crds.ReasonLost:
+	case notice.Reason == crds.ReasonDefinitionDeleted:
 		n.lost.WithLabelValues(name).Inc()
 		n.log.Error(nil, notice.Message, "name", name, "reason", notice.Reason)
 	case notice.Warning:
@@ -122,7 +122,7 @@ func (n *definitionNews) tell(ctx context.Context, notice crds.Notice) {
 }
 
 // migrated records the progress of a migration.
-func (n *definitionNews) migrated(progress migration.Progress) {
+func (n *definitionReporter) migrated(progress migration.Progress) {
 	for state, count := range map[string]int{"done": progress.Done, "skipped": progress.Skipped, "refused": progress.Refused, "total": progress.Total} {
 		n.rewritten.WithLabelValues(progress.Definition, state).Set(float64(count))
 	}
@@ -135,7 +135,7 @@ func actionOf(notice crds.Notice) crds.Action {
 	return crds.Keep
 }
 
-func (n *definitionNews) measure(definition crds.Definition, existing *apiextensionsv1.CustomResourceDefinition, action crds.Action, reason crds.Reason) {
+func (n *definitionReporter) measure(definition crds.Definition, existing *apiextensionsv1.CustomResourceDefinition, action crds.Action, reason crds.Reason) {
 	name := definition.Name()
 	n.states.DeletePartialMatch(prometheus.Labels{"definition": name})
 	n.states.WithLabelValues(name, string(action), string(reason)).Set(1)
@@ -149,7 +149,7 @@ func (n *definitionNews) measure(definition crds.Definition, existing *apiextens
 
 // event writes an event about the definition, if the operator may. An operator with only Roles has no permission in the namespace of such
 // events.
-func (n *definitionNews) event(ctx context.Context, notice crds.Notice) {
+func (n *definitionReporter) event(ctx context.Context, notice crds.Notice) {
 	if notice.Regarding == nil {
 		return
 	}

@@ -15,11 +15,11 @@ func limits(account deploy.Account, kinds []schema.Kind) (deploy.Limits, error) 
 		return slices.ContainsFunc(kinds, func(kind schema.Kind) bool { return kind.Kind == name })
 	}
 	one := deploy.Limits{Account: account, Webhook: webhookName, Restarts: serves("ConfigMonitor"), PlainPods: serves("TDSet")}
-	needed, err := rights(kinds, grants{})
+	needed, err := permissions(kinds, grants{})
 	if err != nil {
 		return deploy.Limits{}, err
 	}
-	one.ReadsSecrets = len(needed.SecretsApart().Secrets) > 0
+	one.ReadsSecrets = len(needed.SeparateSecrets().Secrets) > 0
 	for _, kind := range kinds {
 		one.Kinds = append(one.Kinds, apischema.GroupResource{Group: kind.Group, Resource: kind.Plural})
 	}

@@ -16,11 +16,11 @@ const gcPercentAtRest = 25
 // settled is the time after its start after which an operator's load is the everyday one.
 const settled = 10 * time.Second
 
-// settle returns to the system, once, the memory that only the start needed. From then on, Go keeps less garbage.
-func (o operator) settle(ctx context.Context) {
+// reduceMemory returns to the system, once, the memory that only the start needed. From then on, Go keeps less garbage.
+func (o operator) reduceMemory(ctx context.Context) {
 	if pause(ctx, settled) != nil {
 		return
 	}
-	cli.UseLittleMemory(o.p.Environment, gcPercentAtRest)
+	cli.LimitGarbage(o.p.Environment, gcPercentAtRest)
 	debug.FreeOSMemory()
 }

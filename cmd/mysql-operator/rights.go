@@ -23,10 +23,10 @@ func (o operator) grants() grants {
 	return grants{crds: o.options.definitions.mode, secrets: o.options.secrets, namespaces: o.options.namespaces}
 }
 
-// awaitRights returns when the operator has all permissions that the grants give it. While permissions are missing, it reports them and how
+// awaitPermissions returns when the operator has all permissions that the grants give it. While permissions are missing, it reports them and how
 // to grant them, each time the list changes.
-func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grants) error {
-	needed, err := rights(o.kinds, wanted)
+func (o operator) awaitPermissions(ctx context.Context, permitted *gate, wanted grants) error {
+	needed, err := permissions(o.kinds, wanted)
 	if err != nil {
 		return err
 	}
@@ -36,13 +36,13 @@ func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grant
 	defer cancel()
 	told := ""
 	for {
-		missing, err := o.lookAtRights(ctx, needs, func(shortage deploy.Shortage, missing string) error {
+		missing, err := o.checkPermissions(ctx, needs, func(shortage deploy.MissingPermissions, missing string) error {
 			permitted.say("the operator is missing these permissions: " + missing)
 			if missing == told {
 				return nil
 			}
 			told = missing
-			return o.tellShortage(shortage, account, needed)
+			return o.reportMissing(shortage, account, needed)
 		})
 		if err != nil || missing == "" {
 			return err
@@ -53,10 +53,10 @@ func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grant
 	}
 }
 
-// lookAtRights checks once which permissions are missing and passes them to tell. If the API server does not answer, the caller asks again
+// checkPermissions checks once which permissions are missing and passes them to tell. If the API server does not answer, the caller asks again
 // later.
-func (o operator) lookAtRights(ctx context.Context, needs map[deploy.Place][]rbacv1.PolicyRule, tell func(deploy.Shortage, string) error) (missing string, err error) {
-	shortage, err := deploy.FindShortage(ctx, o.cluster.rest, needs)
+func (o operator) checkPermissions(ctx context.Context, needs map[deploy.Place][]rbacv1.PolicyRule, tell func(deploy.MissingPermissions, string) error) (missing string, err error) {
+	shortage, err := deploy.FindMissingPermissions(ctx, o.cluster.rest, needs)
 	if err != nil {
 		o.log.Info("failed to check permissions, retrying", "reason", "APIServerUnavailable", "error", err.Error())
 		return err.Error(), nil
@@ -68,8 +68,8 @@ func (o operator) lookAtRights(ctx context.Context, needs map[deploy.Place][]rba
 	return missing, tell(shortage, missing)
 }
 
-// tellShortage writes, for a user, which permissions are missing and the command that grants them.
-func (o operator) tellShortage(shortage deploy.Shortage, account deploy.Account, needed deploy.Rights) error {
+// reportMissing writes, for a user, which permissions are missing and the command that grants them.
+func (o operator) reportMissing(shortage deploy.MissingPermissions, account deploy.Account, needed deploy.Permissions) error {
 	if actual, isAccount := deploy.AccountOf(shortage.User); isAccount {
 		account = actual
 	}

@@ -143,12 +143,12 @@ func (o operator) work(ctx context.Context, closed gates) error {
 	return group.Wait()
 }
 
-func (o operator) operate(ctx context.Context, care *care, closed gates) error {
-	if err := care.bring(ctx, closed); err != nil {
+func (o operator) operate(ctx context.Context, care *definitionManager, closed gates) error {
+	if err := care.install(ctx, closed); err != nil {
 		return ignoreStop(ctx, err)
 	}
 	closed.definitions.open()
-	if err := o.awaitRights(ctx, closed.rights, o.grants()); err != nil {
+	if err := o.awaitPermissions(ctx, closed.rights, o.grants()); err != nil {
 		return ignoreStop(ctx, err)
 	}
 	closed.rights.open()
@@ -175,7 +175,7 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 	group.Go(func() error { return manager.Run(ctx) })
 	group.Go(func() error { return care.keep(ctx) })
 	group.Go(func() error {
-		o.settle(ctx)
+		o.reduceMemory(ctx)
 		return nil
 	})
 	if err := group.Wait(); err != nil {

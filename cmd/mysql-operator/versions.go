@@ -28,4 +28,4 @@ func newChecker(config *rest.Config) (objects.Checker, error) { return objects.N
 func webhookRules() []rbacv1.PolicyRule { return nil }
 
 // addWebhook adds nothing.
-func (*care) addWebhook() error { return nil }
+func (*definitionManager) addWebhook() error { return nil }

@@ -73,7 +73,7 @@ func newChecker(config *rest.Config) (objects.Checker, error) {
 func webhookRules() []rbacv1.PolicyRule { return conversion.Rules(webhookName) }
 
 // addWebhook makes the operator serve the conversion webhook, if the definitions need it and the operator installs them.
-func (c *care) addWebhook() error {
+func (c *definitionManager) addWebhook() error {
 	names, version := converted(c.definitions)
 	if len(names) == 0 || c.options.definitions.mode != crdsApply {
 		return nil
@@ -105,7 +105,7 @@ func converted(defined []crds.Definition) (names []string, version int) {
 	return names, version
 }
 
-func (c *care) newServer(names []string, version int) (*conversion.Server, error) {
+func (c *definitionManager) newServer(names []string, version int) (*conversion.Server, error) {
 	registry, err := twoversions.Registry()
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (c *care) newServer(names []string, version int) (*conversion.Server, error
 
 // mayServe returns a Forbidden error if the webhook is missing permissions: it cannot serve without them, and the operator would wait for
 // it indefinitely.
-func (c *care) mayServe(ctx context.Context) error {
-	shortage, err := deploy.FindShortage(ctx, c.cluster.rest, map[deploy.Place][]rbacv1.PolicyRule{deploy.Place(c.cluster.namespace): webhookRules()})
+func (c *definitionManager) mayServe(ctx context.Context) error {
+	shortage, err := deploy.FindMissingPermissions(ctx, c.cluster.rest, map[deploy.Place][]rbacv1.PolicyRule{deploy.Place(c.cluster.namespace): webhookRules()})
 	if err != nil || shortage.None() {
 		return err
 	}

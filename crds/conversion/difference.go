@@ -240,9 +240,9 @@ func (c change) apply(object map[string]any) bool {
 	return true
 }
 
-// open adds the section (spec, status) of the change, if the converter left it out because it is empty, although the converted object has
+// addSection adds the section (spec, status) of the change, if the converter left it out because it is empty, although the converted object has
 // one. If a field further inside is missing, a client removed it.
-func (c change) open(object, converted map[string]any) {
+func (c change) addSection(object, converted map[string]any) {
 	section, isField := c.At[0].(string)
 	if _, has := object[section]; has || !isField || len(c.At) != 2 || c.Remove {
 		return
@@ -283,16 +283,16 @@ func (c change) revert(object map[string]any) {
 	}
 }
 
-// plant puts the changed value into an object without the surrounding fields.
-func (c change) plant(object map[string]any) {
-	fields := c.surround(object)
+// setInBare puts the changed value into an object without the surrounding fields.
+func (c change) setInBare(object map[string]any) {
+	fields := c.addParents(object)
 	if name, isField := c.At[len(c.At)-1].(string); isField && fields != nil && !c.Remove {
 		fields[name] = clone(c.Set)
 	}
 }
 
-// surround adds the fields around the changed value, and returns the map that the value belongs in; nil if there is none.
-func (c change) surround(object map[string]any) map[string]any {
+// addParents adds the fields around the changed value, and returns the map that the value belongs in; nil if there is none.
+func (c change) addParents(object map[string]any) map[string]any {
 	fields := object
 	for index, step := range c.At[:len(c.At)-1] {
 		name, isField := step.(string)

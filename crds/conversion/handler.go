@@ -172,15 +172,15 @@ func (h *Handler) convert(ctx context.Context, document []byte, to string) (conv
 		return nil, errors.New("decode the object: apiVersion or kind is missing")
 	}
 	seen.GroupKind, seen.From, seen.To = h.registry.labels(object, to)
-	result, err := h.protected(object, to)
+	result, err := h.convertRecovering(object, to)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(result.Object)
 }
 
-// protected converts an object, and returns a panic of a converter as an error.
-func (h *Handler) protected(object *unstructured.Unstructured, to string) (result *unstructured.Unstructured, err error) {
+// convertRecovering converts an object, and returns a panic of a converter as an error.
+func (h *Handler) convertRecovering(object *unstructured.Unstructured, to string) (result *unstructured.Unstructured, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("convert %s: to %s: %w", describe(object), to, &panicError{value})

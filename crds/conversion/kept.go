@@ -34,16 +34,16 @@ type kept struct {
 // hub, so that it also keeps for the hub what the hub can express and the second spoke cannot.
 func (r *Registry) convert(k kind, object map[string]any, from, to string) (map[string]any, error) {
 	if from == k.hub || to == k.hub {
-		return r.leg(k, object, from, to)
+		return r.convertLeg(k, object, from, to)
 	}
-	object, err := r.leg(k, object, from, k.hub)
+	object, err := r.convertLeg(k, object, from, k.hub)
 	if err != nil {
 		return nil, err
 	}
-	return r.leg(k, object, k.hub, to)
+	return r.convertLeg(k, object, k.hub, to)
 }
 
-func (r *Registry) leg(k kind, object map[string]any, from, to string) (map[string]any, error) {
+func (r *Registry) convertLeg(k kind, object map[string]any, from, to string) (map[string]any, error) {
 	entries := r.takeKept(object)
 	delete(entries, from)
 	result, err := k.restore(object, from, to, entries[to])
@@ -63,7 +63,7 @@ func (r *Registry) leg(k kind, object map[string]any, from, to string) (map[stri
 		if err != nil {
 			return nil, err
 		}
-		changes, err := k.unsaid(original, version, result, to)
+		changes, err := k.lostChanges(original, version, result, to)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (k kind) restore(object map[string]any, from, to string, entry kept) (map[s
 	useful := slices.DeleteFunc(slices.Clone(entry.Changes), func(c change) bool { return !c.useful(object, entry.In == from) })
 	restored := clone(plain)
 	for _, change := range useful {
-		change.open(restored, object)
+		change.addSection(restored, object)
 		change.apply(restored)
 	}
 	if agrees(restored) {
@@ -100,7 +100,7 @@ func (k kind) restore(object map[string]any, from, to string, entry kept) (map[s
 	restored = plain
 	for _, change := range useful {
 		candidate := clone(restored)
-		change.open(candidate, object)
+		change.addSection(candidate, object)
 		if change.apply(candidate) && agrees(candidate) {
 			restored = candidate
 		}
@@ -145,8 +145,8 @@ func convertible(at path) bool {
 	return at[0] != fieldMetadata || len(at) == 3 && (at[1] == fieldLabels || at[1] == fieldAnnotations)
 }
 
-// unsaid returns the changes from the result, converted back, to the original.
-func (k kind) unsaid(original map[string]any, version string, result map[string]any, in string) ([]change, error) {
+// lostChanges returns the changes from the result, converted back, to the original.
+func (k kind) lostChanges(original map[string]any, version string, result map[string]any, in string) ([]change, error) {
 	back, err := k.plain(result, in, version)
 	if err != nil {
 		return nil, fmt.Errorf("and back to %s: %w", version, err)
@@ -155,27 +155,27 @@ func (k kind) unsaid(original map[string]any, version string, result map[string]
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	all := k.ties(original, version, result, in, changes)
+	all := k.dependents(original, version, result, in, changes)
 	if len(all) == 0 {
 		return changes, nil
 	}
 	for index := range changes {
 		changes[index].Needs = all
 		if len(changes) <= maxTied {
-			changes[index].Needs = k.ties(original, version, result, in, changes[index:index+1])
+			changes[index].Needs = k.dependents(original, version, result, in, changes[index:index+1])
 		}
 	}
 	return changes, nil
 }
 
-// ties returns the values in the result that depend on the changed values: those that differ without them, and those that the changed
+// dependents returns the values in the result that depend on the changed values: those that differ without them, and those that the changed
 // values produce in an otherwise empty object.
-func (k kind) ties(original map[string]any, version string, result map[string]any, in string, changes []change) []guard {
-	without, alone, nothing := clone(original), bare(original), bare(original)
+func (k kind) dependents(original map[string]any, version string, result map[string]any, in string, changes []change) []guard {
+	without, alone, nothing := clone(original), withoutContent(original), withoutContent(original)
 	for _, change := range changes {
 		change.revert(without)
-		change.plant(alone)
-		change.surround(nothing)
+		change.setInBare(alone)
+		change.addParents(nothing)
 	}
 	found := map[string]guard{}
 	for _, pair := range [][2]map[string]any{{original, without}, {nothing, alone}} {
@@ -237,8 +237,8 @@ func content(object map[string]any) map[string]any {
 	return view
 }
 
-// bare returns the object without content.
-func bare(object map[string]any) map[string]any {
+// withoutContent returns the object without content.
+func withoutContent(object map[string]any) map[string]any {
 	return map[string]any{fieldAPIVersion: object[fieldAPIVersion], fieldKind: object[fieldKind], fieldMetadata: map[string]any{fieldLabels: map[string]any{}, fieldAnnotations: map[string]any{}}}
 }
 

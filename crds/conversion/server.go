@@ -39,8 +39,8 @@ const (
 
 	// callTimeout bounds one request to the API server.
 	callTimeout = 10 * time.Second
-	// leaving is how long a Pod that ends continues to serve after it removed its label: the time until every node has updated its routes.
-	leaving = 3 * time.Second
+	// drainTime is how long a Pod that ends continues to serve after it removed its label: the time until every node has updated its routes.
+	drainTime = 3 * time.Second
 	// requestTimeout bounds one request to the webhook; API servers wait 30 seconds for a conversion.
 	requestTimeout = 30 * time.Second
 	// maxConnections is how many connections API servers may have: one for each concurrent request that needs a conversion.
@@ -192,7 +192,7 @@ func (s *Server) Run(ctx context.Context) error {
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
-		s.follow(following)
+		s.pollSecret(following)
 	}()
 
 	var err error
@@ -200,7 +200,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		stop()
 		<-followed
-		s.sendElsewhere(context.WithoutCancel(ctx))
+		s.leaveService(context.WithoutCancel(ctx))
 		stopServing()
 		err = <-served
 	case err = <-served:
@@ -213,8 +213,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// sendElsewhere removes this Pod from the Service before it stops serving.
-func (s *Server) sendElsewhere(ctx context.Context) {
+// leaveService removes this Pod from the Service before it stops serving.
+func (s *Server) leaveService(ctx context.Context) {
 	if err := s.retire(ctx); err != nil {
 		s.config.Log.Info("failed to remove this Pod from the conversion webhook's Service; the end of the Pod removes it", "error", err.Error())
 	}
@@ -234,8 +234,8 @@ func (s *Server) tls() *tls.Config {
 	}
 }
 
-// follow polls the Secret, and makes this replica reachable when there is a certificate.
-func (s *Server) follow(ctx context.Context) {
+// pollSecret polls the Secret, and makes this replica reachable when there is a certificate.
+func (s *Server) pollSecret(ctx context.Context) {
 	reachable, fault := false, ""
 	s.every(ctx, func() {
 		err := s.refresh(ctx, false, untrusted)

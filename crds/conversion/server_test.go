@@ -60,7 +60,7 @@ func TestConnectionsEndWhileAReplicaRetires(t *testing.T) {
 	if !<-endedAtOnce {
 		t.Error("a connection was kept when the Pod left the Service")
 	}
-	if served := time.Since(started); served < leaving {
+	if served := time.Since(started); served < drainTime {
 		t.Errorf("it served for %s, which is too short for every node to update its routes", served)
 	}
 }

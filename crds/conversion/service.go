@@ -86,7 +86,7 @@ func (s *Server) retire(ctx context.Context) error {
 	if err := s.labelPod(ctx, nil); err != nil {
 		return err
 	}
-	timer := time.NewTimer(leaving)
+	timer := time.NewTimer(drainTime)
 	defer timer.Stop()
 	<-timer.C
 	return nil

@@ -68,9 +68,9 @@ func (e *RefusedError) Error() string {
 		e.Definition, e.To, objects, strings.Join(e.From, ", "), strings.Join(lines, " | "))
 }
 
-// isPassing reports whether the same request may succeed a moment later: another client wrote at the same time, or the API server is
+// isTransient reports whether the same request may succeed a moment later: another client wrote at the same time, or the API server is
 // starting, busy or unreachable.
-func isPassing(err error) bool {
+func isTransient(err error) bool {
 	if apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
 		return true
 	}
@@ -96,5 +96,5 @@ func isRefusal(err error) bool {
 		return false
 	}
 	code := status.Status().Code
-	return code >= 400 && code < 500 && !isPassing(err)
+	return code >= 400 && code < 500 && !isTransient(err)
 }

@@ -12,14 +12,14 @@ import (
 
 // translation changes entries in managedFields.
 type translation struct {
-	// stays are the API versions whose entries do not change.
-	stays map[string]bool
+	// unchangedVersions are the API versions whose entries do not change.
+	unchangedVersions map[string]bool
 	// to is the API version for the other entries. rename says that they get its name, because versions differ only in their names.
 	// Otherwise they are dropped.
 	to     string
 	rename bool
-	// keeper is the manager of the new entry if no other entry is left.
-	keeper string
+	// fallbackManager is the manager of the new entry if no other entry is left.
+	fallbackManager string
 }
 
 func translationFor(definition *apiextensionsv1.CustomResourceDefinition, keeper string) translation {
@@ -27,11 +27,11 @@ func translationFor(definition *apiextensionsv1.CustomResourceDefinition, keeper
 		return apischema.GroupVersion{Group: definition.Spec.Group, Version: version}.String()
 	}
 	conversion := definition.Spec.Conversion
-	found := translation{stays: map[string]bool{}, to: full(storageVersion(definition)), keeper: keeper}
+	found := translation{unchangedVersions: map[string]bool{}, to: full(storageVersion(definition)), fallbackManager: keeper}
 	found.rename = conversion == nil || conversion.Strategy == apiextensionsv1.NoneConverter
 	for _, version := range definition.Spec.Versions {
 		if version.Served || version.Storage {
-			found.stays[full(version.Name)] = true
+			found.unchangedVersions[full(version.Name)] = true
 		}
 	}
 	return found
@@ -41,7 +41,7 @@ func translationFor(definition *apiextensionsv1.CustomResourceDefinition, keeper
 func (t translation) apply(entries []metav1.ManagedFieldsEntry) (translated []metav1.ManagedFieldsEntry, changed bool, err error) {
 	places := map[metav1.ManagedFieldsEntry]int{}
 	for _, entry := range entries {
-		if !t.stays[entry.APIVersion] {
+		if !t.unchangedVersions[entry.APIVersion] {
 			changed = true
 			if !t.rename {
 				continue
@@ -55,12 +55,12 @@ func (t translation) apply(entries []metav1.ManagedFieldsEntry) (translated []me
 			continue
 		}
 		// The API server would keep one of the two entries and drop the fields of the other.
-		if err := unite(&translated[at], entry); err != nil {
+		if err := mergeFields(&translated[at], entry); err != nil {
 			return nil, false, err
 		}
 	}
 	if changed && len(translated) == 0 {
-		translated = append(translated, t.seed())
+		translated = append(translated, t.minimalEntry())
 	}
 	return translated, changed, nil
 }
@@ -75,8 +75,8 @@ func identifier(entry metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
 	return entry
 }
 
-// unite adds the fields of the other entry to an entry, and sets the later time of the two.
-func unite(entry *metav1.ManagedFieldsEntry, other metav1.ManagedFieldsEntry) error {
+// mergeFields adds the fields of the other entry to an entry, and sets the later time of the two.
+func mergeFields(entry *metav1.ManagedFieldsEntry, other metav1.ManagedFieldsEntry) error {
 	own, err := fieldsOf(*entry)
 	if err != nil {
 		return err
@@ -107,11 +107,11 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// seed returns an entry that owns only the name. Without any entry, the API server would treat the object as one that was never applied. It
+// minimalEntry returns an entry that owns only the name. Without any entry, the API server would treat the object as one that was never applied. It
 // would give all fields to a manager "before-first-apply", which would conflict with the next apply of any client.
-func (t translation) seed() metav1.ManagedFieldsEntry {
+func (t translation) minimalEntry() metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
-		Manager: t.keeper, Operation: metav1.ManagedFieldsOperationApply, APIVersion: t.to,
+		Manager: t.fallbackManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: t.to,
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:name":{}}}`),
 	}
 }

@@ -47,8 +47,8 @@ type Migrator struct {
 	// Settle is how long a definition must have been unchanged before its objects are rewritten. An API server that has not yet seen the
 	// new storage version would write the former one. 0: DefaultSettle; negative: no wait, for a cluster that certainly has one API server.
 	Settle time.Duration
-	// Patience is how long one request is retried while the API server is busy, starting or unreachable. 0: DefaultPatience.
-	Patience time.Duration
+	// RetryTimeout is how long one request is retried while the API server is busy, starting or unreachable. 0: DefaultPatience.
+	RetryTimeout time.Duration
 	// Log gets a line at the beginning, at the end and, every ten seconds, about the progress.
 	Log logr.Logger
 	// Report, if set, is called with the same. It must not block.
@@ -96,7 +96,7 @@ func (m Migrator) Run(ctx context.Context, name string) (Result, error) {
 		return Result{}, err
 	}
 	if !Needed(definition) {
-		return Result{}, m.forget(ctx, definition)
+		return Result{}, m.removeCursor(ctx, definition)
 	}
 	from, err := resourceOf(definition)
 	if err != nil {
@@ -112,7 +112,7 @@ func (m Migrator) Run(ctx context.Context, name string) (Result, error) {
 		return result, err
 	}
 	result.Trimmed = true
-	return result, m.forget(ctx, definition)
+	return result, m.removeCursor(ctx, definition)
 }
 
 func (m Migrator) withDefaults() Migrator {
@@ -123,7 +123,7 @@ func (m Migrator) withDefaults() Migrator {
 	m.Concurrency = cmp.Or(m.Concurrency, DefaultConcurrency)
 	m.PageSize = cmp.Or(m.PageSize, DefaultPageSize)
 	m.Settle = cmp.Or(m.Settle, DefaultSettle)
-	m.Patience = cmp.Or(m.Patience, DefaultPatience)
+	m.RetryTimeout = cmp.Or(m.RetryTimeout, DefaultPatience)
 	return m
 }
 
@@ -157,7 +157,7 @@ func (m Migrator) settled(ctx context.Context, name string) (*apiextensionsv1.Cu
 }
 
 func (m Migrator) get(ctx context.Context, name string) (definition *apiextensionsv1.CustomResourceDefinition, err error) {
-	err = m.persist(ctx, func(ctx context.Context) error {
+	err = m.retry(ctx, func(ctx context.Context) error {
 		definition, err = m.Definitions.Get(ctx, name)
 		return err
 	})
@@ -171,10 +171,10 @@ func (m Migrator) cursorOf(definition *apiextensionsv1.CustomResourceDefinition)
 	return resume(definition.Annotations[m.CursorAnnotation], identityOf(definition))
 }
 
-// save stores the progress of the migration. It also checks whether the definition is still the same.
-func (m Migrator) save(ctx context.Context, name string, at cursor) error {
+// saveCursor stores the progress of the migration. It also checks whether the definition is still the same.
+func (m Migrator) saveCursor(ctx context.Context, name string, at cursor) error {
 	var now *apiextensionsv1.CustomResourceDefinition
-	err := m.persist(ctx, func(ctx context.Context) (err error) {
+	err := m.retry(ctx, func(ctx context.Context) (err error) {
 		now, err = m.Definitions.Annotate(ctx, name, at.UID, m.FieldManager, map[string]string{m.CursorAnnotation: at.String()})
 		return err
 	})
@@ -187,8 +187,8 @@ func (m Migrator) save(ctx context.Context, name string, at cursor) error {
 	return nil
 }
 
-// forget removes the cursor.
-func (m Migrator) forget(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+// removeCursor removes the cursor.
+func (m Migrator) removeCursor(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 	now, err := m.get(ctx, definition.Name)
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (m Migrator) forget(ctx context.Context, definition *apiextensionsv1.Custom
 	if _, there := now.Annotations[m.CursorAnnotation]; !there {
 		return nil
 	}
-	err = m.persist(ctx, func(ctx context.Context) error {
+	err = m.retry(ctx, func(ctx context.Context) error {
 		_, err := m.Definitions.Annotate(ctx, now.Name, now.UID, m.FieldManager, nil)
 		return err
 	})
@@ -209,7 +209,7 @@ func (m Migrator) forget(ctx context.Context, definition *apiextensionsv1.Custom
 // trim sets status.storedVersions to the storage version, if the definition was the same during the whole migration.
 func (m Migrator) trim(ctx context.Context, begun *apiextensionsv1.CustomResourceDefinition) error {
 	want := []string{storageVersion(begun)}
-	err := m.persist(ctx, func(ctx context.Context) error {
+	err := m.retry(ctx, func(ctx context.Context) error {
 		now, err := m.Definitions.Get(ctx, begun.Name)
 		if err != nil {
 			return err

@@ -19,10 +19,10 @@ const (
 	attemptTimeout = 60 * time.Second
 )
 
-// persist sends a request until it succeeds or fails permanently. It retries failures that may pass (isPassing), with growing pauses, for
+// retry sends a request until it succeeds or fails permanently. It retries failures that may pass (isTransient), with growing pauses, for
 // Patience. So the request must be one that may take effect twice.
-func (m Migrator) persist(ctx context.Context, request func(context.Context) error) error {
-	patience, end := context.WithTimeout(ctx, m.Patience)
+func (m Migrator) retry(ctx context.Context, request func(context.Context) error) error {
+	patience, end := context.WithTimeout(ctx, m.RetryTimeout)
 	defer end()
 	pauses := wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.2, Steps: 100, Cap: lastPause}
 	var last error
@@ -33,7 +33,7 @@ func (m Migrator) persist(ctx context.Context, request func(context.Context) err
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !isPassing(err):
+		case !isTransient(err):
 			return err
 		case last == nil || patience.Err() == nil:
 			last = err // an attempt that the end of Patience cancelled says less than the one before
@@ -48,7 +48,7 @@ func (m Migrator) persist(ctx context.Context, request func(context.Context) err
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return &patienceError{after: m.Patience, cause: last}
+		return &retryTimeoutError{after: m.RetryTimeout, cause: last}
 	}
 }
 
@@ -58,17 +58,17 @@ func attempt(ctx context.Context, request func(context.Context) error) error {
 	return request(ctx)
 }
 
-// patienceError says that a failure that may pass did not pass within Patience.
-type patienceError struct {
+// retryTimeoutError says that a failure that may pass did not pass within Patience.
+type retryTimeoutError struct {
 	after time.Duration
 	cause error
 }
 
-func (e *patienceError) Error() string {
+func (e *retryTimeoutError) Error() string {
 	return fmt.Sprintf("no success within %v: %v", e.after, e.cause)
 }
 
-func (e *patienceError) Unwrap() error {
+func (e *retryTimeoutError) Unwrap() error {
 	return e.cause
 }
 

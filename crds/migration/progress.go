@@ -33,24 +33,24 @@ type meter struct {
 	report func(Progress)
 	begun  time.Time
 
-	lock     sync.Mutex
-	progress Progress
-	before   int // the part of Done that an earlier run did
-	told     time.Time
+	lock       sync.Mutex
+	progress   Progress
+	before     int // the part of Done that an earlier run did
+	lastReport time.Time
 }
 
 // start sets the total number of objects, known from the first page, and reports.
 func (m *meter) start(total int) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	if m.told.IsZero() {
+	if m.lastReport.IsZero() {
 		m.progress.Total = total
-		m.say("starting to rewrite stored objects")
+		m.logProgress("starting to rewrite stored objects")
 	}
 }
 
-// earlier counts objects that an earlier run did.
-func (m *meter) earlier(done int) {
+// addResumed counts objects that an earlier run did.
+func (m *meter) addResumed(done int) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.before += done
@@ -65,8 +65,8 @@ func (m *meter) add(more Progress) Progress {
 	m.progress.Skipped += more.Skipped
 	m.progress.Refused += more.Refused
 	m.rate()
-	if time.Since(m.told) >= reportEvery {
-		m.say("rewriting stored objects")
+	if time.Since(m.lastReport) >= reportEvery {
+		m.logProgress("rewriting stored objects")
 	}
 	return m.progress
 }
@@ -83,7 +83,7 @@ func (m *meter) end() Progress {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.rate()
-	m.say("stopped rewriting stored objects")
+	m.logProgress("stopped rewriting stored objects")
 	return m.progress
 }
 
@@ -101,8 +101,8 @@ func (m *meter) rate() {
 	}
 }
 
-func (m *meter) say(message string) {
-	m.told = time.Now()
+func (m *meter) logProgress(message string) {
+	m.lastReport = time.Now()
 	p := m.progress
 	m.log.Info(message, "definition", p.Definition, "from", p.From, "to", p.To, "done", p.Done, "skipped", p.Skipped, "refused", p.Refused,
 		"total", p.Total, "rate", int(p.Rate), "resumed", p.Resumed)

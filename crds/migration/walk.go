@@ -25,15 +25,15 @@ const (
 	timePerCursor    = 10 * time.Second
 )
 
-// hopeless is the number of refusals, without an accepted object, that ends a run. Then the cause is not the objects, but a missing
+// maxRefusals is the number of refusals, without an accepted object, that ends a run. Then the cause is not the objects, but a missing
 // permission or a policy.
-const hopeless = 100
+const maxRefusals = 100
 
 // maxExpiries is how often the list may expire, without a rewritten object in between, before this is an error.
 const maxExpiries = 5
 
-// errHopeless ends a walk on which every object was refused.
-var errHopeless = errors.New("every object is refused")
+// errAllRefused ends a walk on which every object was refused.
+var errAllRefused = errors.New("every object is refused")
 
 // walk rewrites all objects of one definition, once.
 type walk struct {
@@ -46,9 +46,9 @@ type walk struct {
 	limiter     *rate.Limiter
 	meter       *meter
 
-	// behind is the key of the last object of the last finished page. resumed is the key up to which an earlier run had come, and counted
+	// lastKey is the key of the last object of the last finished page. resumed is the key up to which an earlier run had come, and counted
 	// the last key of that run's objects that the meter has counted.
-	behind, resumed, counted string
+	lastKey, resumed, counted string
 	// savedAt is when the cursor was last written, and savedDone how many objects were done then.
 	savedAt   time.Time
 	savedDone int
@@ -70,7 +70,7 @@ func (m Migrator) walkOf(definition *apiextensionsv1.CustomResourceDefinition, f
 			log: m.Log, report: m.Report, begun: time.Now(),
 			progress: Progress{Definition: definition.Name, From: formerVersions(definition), To: storageVersion(definition), Resumed: resumed != ""},
 		},
-		behind: resumed, resumed: resumed, savedAt: time.Now(),
+		lastKey: resumed, resumed: resumed, savedAt: time.Now(),
 	}
 }
 
@@ -87,24 +87,24 @@ func (w *walk) run(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("list %s: %w", w.resource.GroupResource(), err)
 		}
-		before := w.behind
-		if err := w.goThrough(ctx, page); err != nil {
+		before := w.lastKey
+		if err := w.rewritePage(ctx, page); err != nil {
 			return err
 		}
-		if w.behind != before {
+		if w.lastKey != before {
 			expiries = 0
 		}
 		if token = page.Continue; token == "" {
 			return w.refused(false)
 		}
-		if err := w.remember(ctx); err != nil {
+		if err := w.saveProgress(ctx); err != nil {
 			return err
 		}
 	}
 }
 
 func (w *walk) list(ctx context.Context, token string) (page *metav1.PartialObjectMetadataList, err error) {
-	err = w.persist(ctx, func(ctx context.Context) error {
+	err = w.retry(ctx, func(ctx context.Context) error {
 		page, err = w.Objects.Resource(w.resource).List(ctx, metav1.ListOptions{Limit: w.PageSize, Continue: token})
 		return err
 	})
@@ -123,8 +123,8 @@ func continuation(err error) string {
 	return status.Status().Continue
 }
 
-// goThrough rewrites the objects of a page, except those that are already done.
-func (w *walk) goThrough(ctx context.Context, page *metav1.PartialObjectMetadataList) error {
+// rewritePage rewrites the objects of a page, except those that are already done.
+func (w *walk) rewritePage(ctx context.Context, page *metav1.PartialObjectMetadataList) error {
 	total := len(page.Items)
 	if page.RemainingItemCount != nil {
 		total += int(*page.RemainingItemCount)
@@ -146,14 +146,14 @@ func (w *walk) goThrough(ctx context.Context, page *metav1.PartialObjectMetadata
 	}
 	err := group.Wait()
 	switch {
-	case errors.Is(err, errHopeless):
+	case errors.Is(err, errAllRefused):
 		return w.refused(true)
 	case err != nil:
 		return err
 	case interrupted != nil:
-		return fmt.Errorf("rewrite %s after %q: %w", w.resource.GroupResource(), w.behind, interrupted)
+		return fmt.Errorf("rewrite %s after %q: %w", w.resource.GroupResource(), w.lastKey, interrupted)
 	}
-	w.behind = last
+	w.lastKey = last
 	return nil
 }
 
@@ -162,10 +162,10 @@ func (w *walk) todo(items []metav1.PartialObjectMetadata) []metav1.PartialObject
 	for i := range items {
 		if key := keyOf(&items[i]); key <= w.resumed && key > w.counted {
 			w.counted = key
-			w.meter.earlier(1)
+			w.meter.addResumed(1)
 		}
 	}
-	return slices.DeleteFunc(items, func(object metav1.PartialObjectMetadata) bool { return keyOf(&object) <= w.behind })
+	return slices.DeleteFunc(items, func(object metav1.PartialObjectMetadata) bool { return keyOf(&object) <= w.lastKey })
 }
 
 // rewrite makes the API server store one object in the storage version. It returns only errors that concern all objects.
@@ -173,7 +173,7 @@ func (w *walk) rewrite(ctx context.Context, listed *metav1.PartialObjectMetadata
 	object := listed
 	objects := w.Objects.Resource(w.resource).Namespace(listed.Namespace)
 	options := metav1.PatchOptions{FieldManager: w.FieldManager, FieldValidation: metav1.FieldValidationIgnore}
-	err := w.persist(ctx, func(ctx context.Context) error {
+	err := w.retry(ctx, func(ctx context.Context) error {
 		patch, err := w.translation.patchFor(object)
 		if err != nil {
 			return err
@@ -210,8 +210,8 @@ func (w *walk) refuse(refusal Refusal) error {
 	if len(w.refusals) < refusalsKept {
 		w.refusals = append(w.refusals, refusal)
 	}
-	if now.Refused >= hopeless && !w.meter.accepted() {
-		return errHopeless
+	if now.Refused >= maxRefusals && !w.meter.accepted() {
+		return errAllRefused
 	}
 	return nil
 }
@@ -228,14 +228,14 @@ func (w *walk) refused(givenUp bool) error {
 	return &RefusedError{Definition: w.definition.Name, To: now.To, From: now.From, Count: now.Refused, Refusals: w.refusals, GivenUp: givenUp}
 }
 
-// remember writes the cursor if it is due. The cursor never passes a refused object, so that the next run tries that object again.
-func (w *walk) remember(ctx context.Context) error {
+// saveProgress writes the cursor if it is due. The cursor never passes a refused object, so that the next run tries that object again.
+func (w *walk) saveProgress(ctx context.Context) error {
 	now := w.meter.now()
 	due := now.Done+now.Skipped-w.savedDone >= objectsPerCursor || time.Since(w.savedAt) >= timePerCursor
-	if !due || now.Refused > 0 || w.behind == w.resumed {
+	if !due || now.Refused > 0 || w.lastKey == w.resumed {
 		return nil
 	}
-	if err := w.save(ctx, w.definition.Name, cursor{identity: w.begun, After: w.behind}); err != nil {
+	if err := w.saveCursor(ctx, w.definition.Name, cursor{identity: w.begun, After: w.lastKey}); err != nil {
 		return err
 	}
 	w.savedAt, w.savedDone = time.Now(), now.Done+now.Skipped

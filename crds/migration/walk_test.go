@@ -71,7 +71,7 @@ func TestHopelessIsGivenUp(t *testing.T) {
 		if !errors.As(err, &refused) || !refused.GivenUp || len(refused.Refusals) != refusalsKept || !strings.Contains(err.Error(), "more") {
 			t.Errorf("error %v", err)
 		}
-		if tried := s.count("PATCH", "/namespaces/"); tried < hopeless || tried > hopeless+DefaultConcurrency {
+		if tried := s.count("PATCH", "/namespaces/"); tried < maxRefusals || tried > maxRefusals+DefaultConcurrency {
 			t.Errorf("%d objects were tried", tried)
 		}
 	})

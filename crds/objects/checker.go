@@ -59,7 +59,7 @@ func (c Checker) Check(ctx context.Context, existing, target *apiextensionsv1.Cu
 	if err != nil {
 		return crds.Objects{}, err
 	}
-	reading := reading{Checker: c, examiner: examiner, established: isEstablished(existing)}
+	reading := objectCheck{Checker: c, examiner: examiner, established: isEstablished(existing)}
 	reading.resource = schema.GroupVersionResource{Group: existing.Spec.Group, Version: examiner.from, Resource: existing.Spec.Names.Plural}
 	namespaces := []string{metav1.NamespaceAll}
 	if existing.Spec.Scope == apiextensionsv1.NamespaceScoped && len(c.Namespaces) > 0 {
@@ -80,8 +80,8 @@ func (c Checker) Check(ctx context.Context, existing, target *apiextensionsv1.Cu
 	return objects, nil
 }
 
-// reading is one check of all objects of a definition.
-type reading struct {
+// objectCheck is one check of all objects of a definition.
+type objectCheck struct {
 	Checker
 	examiner    examiner
 	resource    schema.GroupVersionResource
@@ -89,13 +89,13 @@ type reading struct {
 }
 
 // namespace checks the objects of one namespace, or of all.
-func (r reading) namespace(ctx context.Context, namespace string) (tally, error) {
+func (r objectCheck) namespace(ctx context.Context, namespace string) (tally, error) {
 	found, next := tally{}, ""
 	for restarts := 0; ; {
 		page, err := r.list(ctx, namespace, next)
 		if apierrors.IsResourceExpired(err) && restarts < maxRestarts {
 			restarts++
-			if next = resumption(err); next == "" {
+			if next = continueToken(err); next == "" {
 				found = tally{}
 			}
 			continue
@@ -119,7 +119,7 @@ func (r reading) namespace(ctx context.Context, namespace string) (tally, error)
 	}
 }
 
-func (r reading) list(ctx context.Context, namespace, next string) (*unstructured.UnstructuredList, error) {
+func (r objectCheck) list(ctx context.Context, namespace, next string) (*unstructured.UnstructuredList, error) {
 	options := metav1.ListOptions{Limit: pageSize, Continue: next}
 	if r.PageSize > 0 {
 		options.Limit = r.PageSize
@@ -130,7 +130,7 @@ func (r reading) list(ctx context.Context, namespace, next string) (*unstructure
 	return r.Client.Resource(r.resource).Namespace(namespace).List(ctx, options)
 }
 
-func (r reading) examine(ctx context.Context, page *unstructured.UnstructuredList, found *tally) error {
+func (r objectCheck) examine(ctx context.Context, page *unstructured.UnstructuredList, found *tally) error {
 	for at := range page.Items {
 		finding := r.examiner.examine(ctx, &page.Items[at])
 		page.Items[at].Object = nil // free the memory of an object before the rest of its page is checked
@@ -142,9 +142,9 @@ func (r reading) examine(ctx context.Context, page *unstructured.UnstructuredLis
 	return nil
 }
 
-// resumption returns the token to continue an expired list after the last object, with the current state of the objects
+// continueToken returns the token to continue an expired list after the last object, with the current state of the objects
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#the-resourceversion-parameter); empty if the list must start again.
-func resumption(err error) string {
+func continueToken(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
 		return ""
@@ -153,7 +153,7 @@ func resumption(err error) string {
 }
 
 // explain adds the context to an error of the API server.
-func (r reading) explain(namespace string, err error) error {
+func (r objectCheck) explain(namespace string, err error) error {
 	where := "in all namespaces"
 	if namespace != metav1.NamespaceAll {
 		where = "in namespace " + namespace

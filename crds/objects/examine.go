@@ -90,7 +90,7 @@ func (e examiner) examine(ctx context.Context, object *unstructured.Unstructured
 func (e examiner) compare(ctx context.Context, object *unstructured.Unstructured, name string) (lost []string, refused field.ErrorList) {
 	seen := e.target.view(object, e.from, name, e.convert)
 	if len(seen.lost) > 0 {
-		before := e.existing.view(object, e.from, e.loserOf(name), e.convert)
+		before := e.existing.view(object, e.from, e.lossVersion(name), e.convert)
 		lost = slices.DeleteFunc(seen.lost, func(path string) bool { return slices.Contains(before.lost, path) })
 	}
 	before, under := e.baseline(object, name), e.target.versions[name]
@@ -111,8 +111,8 @@ func (e examiner) compare(ctx context.Context, object *unstructured.Unstructured
 	return lost, refused
 }
 
-// loserOf returns the version of the existing edition whose losses today compare with those in the named version of the target.
-func (e examiner) loserOf(name string) string {
+// lossVersion returns the version of the existing edition whose losses today compare with those in the named version of the target.
+func (e examiner) lossVersion(name string) string {
 	if name == e.target.storage && name != e.existing.storage {
 		return e.from // objects were not stored in this version so far: the present content is what may be lost
 	}
@@ -229,10 +229,10 @@ func nullsLost(path string, before, after any) []string {
 		for _, name := range slices.Sorted(maps.Keys(before)) {
 			item, found := kept[name]
 			if before[name] == nil && !found {
-				lost = append(lost, joined(path, name))
+				lost = append(lost, joinPath(path, name))
 				continue
 			}
-			lost = append(lost, nullsLost(joined(path, name), before[name], item)...)
+			lost = append(lost, nullsLost(joinPath(path, name), before[name], item)...)
 		}
 	case []any:
 		kept, _ := after.([]any)
@@ -249,7 +249,7 @@ func nullsLost(path string, before, after any) []string {
 	return lost
 }
 
-func joined(path, name string) string {
+func joinPath(path, name string) string {
 	if path == "" {
 		return name
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
 )
 
-// on runs an action on the cluster in the folder. A lock keeps other launchers from changing the cluster meanwhile.
-func on(ctx context.Context, dir string, progress io.Writer, action func(*launcher) error) error {
+// withCluster runs an action on the cluster in the folder. A lock keeps other launchers from changing the cluster meanwhile.
+func withCluster(ctx context.Context, dir string, progress io.Writer, action func(*launcher) error) error {
 	o, err := Options{Dir: dir, Progress: progress}.complete()
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func on(ctx context.Context, dir string, progress io.Writer, action func(*launch
 // name, so every imagePullPolicy works.
 func Load(ctx context.Context, dir, archive string, extra []string, progress io.Writer) ([]string, error) {
 	var loaded []string
-	err := on(ctx, dir, progress, func(l *launcher) error {
+	err := withCluster(ctx, dir, progress, func(l *launcher) error {
 		if l.state.Network == nil {
 			return errors.New("load images: a control plane alone has no nodes to load them on: start a cluster with nodes")
 		}
@@ -101,7 +101,7 @@ func (l *launcher) pullEverywhere(ctx context.Context, refs []string) error {
 // KillNode kills a node as a power failure would: kubelet, containerd and every process of its pods end at once. Data on disk stays.
 // Kubernetes notices after its usual 50 seconds without a heartbeat.
 func KillNode(ctx context.Context, dir, name string, progress io.Writer) error {
-	return on(ctx, dir, progress, func(l *launcher) error {
+	return withCluster(ctx, dir, progress, func(l *launcher) error {
 		n, err := l.node(name)
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func KillNode(ctx context.Context, dir, name string, progress io.Writer) error {
 			return err
 		}
 		l.say("killed %s", name)
-		if err := machine.Unplug(ctx, n.Node); err != nil {
+		if err := machine.DisconnectNode(ctx, n.Node); err != nil {
 			return err
 		}
 		if err := machine.RemoveCgroup(ctx, n.Cgroup()); err != nil {
@@ -122,7 +122,7 @@ func KillNode(ctx context.Context, dir, name string, progress io.Writer) error {
 
 // StartNode starts a node that was killed, with its pods' volumes unchanged. It returns when the node is Ready.
 func StartNode(ctx context.Context, dir, name string, progress io.Writer) error {
-	return on(ctx, dir, progress, func(l *launcher) error {
+	return withCluster(ctx, dir, progress, func(l *launcher) error {
 		n, err := l.node(name)
 		if err != nil {
 			return err
@@ -143,7 +143,7 @@ func StartNode(ctx context.Context, dir, name string, progress io.Writer) error 
 // PartitionNode cuts the network between a node, with its pods, and the given other nodes. If none are given, it cuts the node off from
 // everything, including the control plane. Packets are dropped without an error. It replaces an earlier partition of the node.
 func PartitionNode(ctx context.Context, dir, name string, from []string, progress io.Writer) error {
-	return on(ctx, dir, progress, func(l *launcher) error {
+	return withCluster(ctx, dir, progress, func(l *launcher) error {
 		var others []plan.Node
 		for _, other := range from {
 			n, err := l.node(other)
@@ -162,7 +162,7 @@ func PartitionNode(ctx context.Context, dir, name string, from []string, progres
 
 // HealNode ends a node's partition.
 func HealNode(ctx context.Context, dir, name string, progress io.Writer) error {
-	return on(ctx, dir, progress, func(l *launcher) error {
+	return withCluster(ctx, dir, progress, func(l *launcher) error {
 		pid, err := l.running(name)
 		if err != nil {
 			return err
@@ -174,7 +174,7 @@ func HealNode(ctx context.Context, dir, name string, progress io.Writer) error {
 // NodePID returns the process number, on this machine, of a node's first process. Tools that join its namespaces see the node from inside.
 func NodePID(ctx context.Context, dir, name string) (int, error) {
 	var pid int
-	err := on(ctx, dir, nil, func(l *launcher) (err error) {
+	err := withCluster(ctx, dir, nil, func(l *launcher) (err error) {
 		pid, err = l.running(name)
 		return err
 	})

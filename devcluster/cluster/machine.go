@@ -15,20 +15,20 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
 )
 
-// elsewhere says what a user can do on a machine where no dev cluster can run.
-const elsewhere = "every other command works with any cluster: set KUBECONFIG to its kubeconfig"
+// alternativeHint says what a user can do on a machine where no dev cluster can run.
+const alternativeHint = "every other command works with any cluster: set KUBECONFIG to its kubeconfig"
 
-// possible returns an error with the missing requirement if the cluster cannot run here.
-func possible(o Options) error {
-	return impossible(runtime.GOOS, os.Geteuid() == 0, o)
+// checkMachine returns an error with the missing requirement if the cluster cannot run here.
+func checkMachine(o Options) error {
+	return checkRequirements(runtime.GOOS, os.Geteuid() == 0, o)
 }
 
-func impossible(system string, root bool, o Options) error {
+func checkRequirements(system string, root bool, o Options) error {
 	switch {
 	case system != "linux":
-		return fmt.Errorf("start cluster: a dev cluster needs Linux and this is %s; %s", system, elsewhere)
+		return fmt.Errorf("start cluster: a dev cluster needs Linux and this is %s; %s", system, alternativeHint)
 	case !o.ControlPlaneOnly && !root:
-		return errors.New("start cluster: nodes need root, for namespaces, mounts and a network of their own: run it as root or with sudo, or use --control-plane-only; " + elsewhere)
+		return errors.New("start cluster: nodes need root, for namespaces, mounts and a network of their own: run it as root or with sudo, or use --control-plane-only; " + alternativeHint)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (l *launcher) claimNetwork(ctx context.Context, ports plan.Ports) error {
 	if err != nil {
 		return err
 	}
-	if err := l.settle(fresh(l.options, ports, &network)); err != nil {
+	if err := l.settle(newState(l.options, ports, &network)); err != nil {
 		return err
 	}
 	return machine.EnsureBridge(ctx, network, l.options.Dir)
@@ -63,7 +63,7 @@ func (l *launcher) claimNetwork(ctx context.Context, ports plan.Ports) error {
 
 func (l *launcher) install(ctx context.Context) error {
 	if err := machine.Install(ctx, l.options.Progress); err != nil {
-		return fmt.Errorf("%w; %s", err, elsewhere)
+		return fmt.Errorf("%w; %s", err, alternativeHint)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (f folder) removeNetworks(ctx context.Context, progress io.Writer) error {
 
 func removeNetwork(ctx context.Context, n plan.Network) error {
 	for j := 1; j <= plan.MaxNodes; j++ {
-		if err := machine.Unplug(ctx, n.Node(j)); err != nil {
+		if err := machine.DisconnectNode(ctx, n.Node(j)); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,7 @@ func unshared(t *testing.T) {
 func recorded(t *testing.T, n plan.Network) folder {
 	t.Helper()
 	f := folder(t.TempDir())
-	if err := f.save(fresh(Options{}, plan.Ports{}, &n)); err != nil {
+	if err := f.save(newState(Options{}, plan.Ports{}, &n)); err != nil {
 		t.Fatal(err)
 	}
 	return f

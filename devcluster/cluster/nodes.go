@@ -84,7 +84,7 @@ func (l *launcher) bringUp(ctx context.Context, n render.Node) error {
 		return err
 	}
 	if !started {
-		if err := errors.Join(machine.Replug(ctx, *l.state.Network, n.Node), machine.Heal(ctx, process.PID)); err != nil {
+		if err := errors.Join(machine.ReconnectNode(ctx, *l.state.Network, n.Node), machine.Heal(ctx, process.PID)); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (l *launcher) nodeSpec(ctx context.Context, n render.Node) daemon.Spec {
 			if err := cleanCgroup(ctx, n.Cgroup()); err != nil {
 				return err
 			}
-			if err := machine.Plug(ctx, *l.state.Network, n.Node, pid); err != nil {
+			if err := machine.ConnectNode(ctx, *l.state.Network, n.Node, pid); err != nil {
 				return err
 			}
 			_, err := input.WriteString("\n")

@@ -55,7 +55,7 @@ func TestImpossible(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := impossible(tc.system, tc.root, tc.options)
+			err := checkRequirements(tc.system, tc.root, tc.options)
 			if tc.says == "" {
 				if err != nil {
 					t.Error(err)
@@ -119,8 +119,8 @@ func TestFreshState(t *testing.T) {
 	ports := plan.Ports{API: 1, EtcdClient: 2, EtcdPeer: 3}
 	network := &plan.Network{Index: 4}
 	got := []state{
-		fresh(Options{}, ports, network),
-		fresh(Options{ControlPlaneOnly: true, WithoutControllerManager: true, WithoutAuditLog: true}, ports, nil),
+		newState(Options{}, ports, network),
+		newState(Options{ControlPlaneOnly: true, WithoutControllerManager: true, WithoutAuditLog: true}, ports, nil),
 	}
 	want := []state{
 		{Ports: ports, Network: network, Nodes: 1, ControllerManager: true, Scheduler: true, Audit: true},

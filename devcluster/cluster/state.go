@@ -106,8 +106,8 @@ func (s state) changed(o Options) state {
 	return s
 }
 
-// fresh returns the state of a new cluster.
-func fresh(o Options, ports plan.Ports, network *plan.Network) state {
+// newState returns the state of a new cluster.
+func newState(o Options, ports plan.Ports, network *plan.Network) state {
 	s := state{Ports: ports, Network: network, ControllerManager: !o.WithoutControllerManager, Scheduler: o.WithScheduler || network != nil, Audit: !o.WithoutAuditLog}
 	if network != nil {
 		s.Nodes = max(o.Nodes, 1)

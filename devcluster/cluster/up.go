@@ -47,7 +47,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := possible(o); err != nil {
+	if err := checkMachine(o); err != nil {
 		return nil, err
 	}
 	binaries, err := binaries(ctx, o)
@@ -140,7 +140,7 @@ func (l *launcher) plan(ctx context.Context) error {
 		return err
 	}
 	if l.options.ControlPlaneOnly {
-		return l.settle(fresh(l.options, ports, nil))
+		return l.settle(newState(l.options, ports, nil))
 	}
 	// Only this cluster uses its address, so the usual port is free there.
 	ports.API = 6443

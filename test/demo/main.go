@@ -79,7 +79,7 @@ type demo struct {
 }
 
 func (d demo) operator(ctx context.Context) error {
-	if err := kube.MakeRoom(ctx, d.kubectl); err != nil {
+	if err := kube.DeleteDeployedOperators(ctx, d.kubectl); err != nil {
 		return err
 	}
 	return kube.OperatorFromEnvironment(namespace).Run(ctx, d.kubectl)

@@ -49,7 +49,7 @@ func setUp(m *testing.M) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := kube.MakeRoom(ctx, kubectl); err != nil {
+	if err := kube.DeleteDeployedOperators(ctx, kubectl); err != nil {
 		return 0, err
 	}
 	if err := startOperator(ctx, kubectl); err != nil {

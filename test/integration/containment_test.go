@@ -44,7 +44,7 @@ func TestAnOperatorOfANamespaceReachesNoOther(t *testing.T) {
 	}
 	here.grant(t, nil)
 	account := deploy.Account{Namespace: here.namespace, Name: deploy.Name}
-	registry{Server: here.Server, t: t}.applyObjects(deploy.RBAC(account, []string{here.namespace}, deploy.Rights{
+	registry{Server: here.Server, t: t}.applyObjects(deploy.RBAC(account, []string{here.namespace}, deploy.Permissions{
 		Objects: rulesOf(mysqlcluster.Controller(mysqlClusters(), mysqlcluster.Operator{})), Definitions: crds.Rules(defined),
 	}))
 	here.operate(t, nil)
@@ -78,7 +78,7 @@ func TestAnOperatorOfANamespaceReachesNoOther(t *testing.T) {
 func TestSecretsOfANamespaceAreGrantedThere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	apart := deploy.Rights{Objects: operatorRules()}.SecretsApart()
+	apart := deploy.Permissions{Objects: operatorRules()}.SeparateSecrets()
 	s.grant(t, apart.Objects)
 	s.operate(t, nil)
 	s.apply(t, "db", "secret: root")
@@ -100,7 +100,7 @@ func TestSecretsOfANamespaceAreGrantedThere(t *testing.T) {
 	}
 
 	account := deploy.Account{Namespace: s.namespace, Name: deploy.Name}
-	registry{Server: s.Server, t: t}.applyObjects(deploy.RBAC(account, []string{s.namespace}, deploy.Rights{Secrets: apart.Secrets}))
+	registry{Server: s.Server, t: t}.applyObjects(deploy.RBAC(account, []string{s.namespace}, deploy.Permissions{Secrets: apart.Secrets}))
 	s.bindSecrets(t)
 	s.settled(t, "db")
 }

@@ -131,7 +131,7 @@ func (o bootOperator) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	migrator.Settle, migrator.Rate, migrator.Patience, migrator.Log = -1, -1, 5*time.Second, logr.Discard()
+	migrator.Settle, migrator.Rate, migrator.RetryTimeout, migrator.Log = -1, -1, 5*time.Second, logr.Discard()
 	if _, err := migrator.Run(ctx, o.name()); err != nil {
 		return err
 	}

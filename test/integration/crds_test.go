@@ -241,7 +241,7 @@ func leastRights(r registry) {
 	account := deploy.Account{Namespace: "default", Name: deploy.Name}
 	config := rest.CopyConfig(r.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:default:mysql-operator", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	rights := deploy.Rights{Definitions: crds.Rules(r.definitions)}
+	rights := deploy.Permissions{Definitions: crds.Rules(r.definitions)}
 
 	_, err := r.installer(config).Ensure(r.t.Context(), r.definitions)
 	if err == nil || !strings.Contains(err.Error(), `does not have the permission "get"`) {
@@ -251,7 +251,7 @@ func leastRights(r registry) {
 	if err != nil || outcomes(results)[0] != "Keep Unread" {
 		r.t.Errorf("check without rights: %v, error %v", outcomes(results), err)
 	}
-	shortage, err := deploy.FindShortage(r.t.Context(), config, deploy.Needs(account, nil, rights))
+	shortage, err := deploy.FindMissingPermissions(r.t.Context(), config, deploy.Needs(account, nil, rights))
 	if diff := cmp.Diff(map[deploy.Place][]rbacv1.PolicyRule{"": deploy.Compact(rights.Definitions)}, shortage.Missing); diff != "" || err != nil {
 		r.t.Errorf("missing rights (-want +got), error %v:\n%s", err, diff)
 	}
@@ -261,7 +261,7 @@ func leastRights(r registry) {
 
 	r.applyObjects(deploy.RBAC(account, nil, rights))
 	apiserver.Eventually(r.t, func(ctx context.Context) string {
-		left, err := deploy.FindShortage(ctx, config, deploy.Needs(account, nil, rights))
+		left, err := deploy.FindMissingPermissions(ctx, config, deploy.Needs(account, nil, rights))
 		if err != nil {
 			return err.Error()
 		}

@@ -154,7 +154,7 @@ func TestEngineNeverRunsTwoPassesOverOneObject(t *testing.T) {
 			}
 		}
 		passes.Add(1)
-		return reconcile.Outcome{Again: time.Millisecond}, nil
+		return reconcile.Outcome{RequeueAfter: time.Millisecond}, nil
 	}), nil)
 	running.start(t)
 	w.make(t, w.namespace, "a")

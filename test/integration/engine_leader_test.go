@@ -77,7 +77,7 @@ func TestEngineHandsOverWithoutOverlap(t *testing.T) {
 			defer noted.end(who)
 			<-time.After(400 * time.Millisecond)
 			outcome := done(object)
-			outcome.Again = time.Millisecond
+			outcome.RequeueAfter = time.Millisecond
 			return outcome, nil
 		})
 	}
@@ -301,7 +301,7 @@ func TestEngineSurvivesAnOutageOfTheAPIServer(t *testing.T) {
 	running := w.operator(t, simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		lateness.Add(1)
 		outcome := done(object)
-		outcome.Again = 50 * time.Millisecond
+		outcome.RequeueAfter = 50 * time.Millisecond
 		return outcome, nil
 	}), func(config *reconcile.Config, controller *reconcile.Controller) {
 		w.elected("only")(config, controller)

@@ -224,7 +224,7 @@ func (m *simulatedMember) status() replication.Status {
 		status.Silent = m.assignment.Silent
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
-	status.Lacking, status.Barred = &lacking, &barred
+	status.TablesWithoutRows, status.LockedOut = &lacking, &barred
 	if status.State == replication.StateWriting {
 		status.OtherEngines = m.volume.otherEngines
 	}
@@ -241,11 +241,11 @@ func (m *simulatedMember) ready() bool { return m.status().Serves() }
 func (m *simulatedMember) settle() {
 	for range 12 {
 		m.receive()
-		local := replication.Local{Assignment: m.assignment, Boot: m.boot, Origin: m.volume.origin, Server: m.observe(), Pointed: m.pointed, Lacking: m.volume.lacking}
+		local := replication.Observed{Assignment: m.assignment, Boot: m.boot, Origin: m.volume.origin, Server: m.observe(), CredentialsCurrent: m.pointed, TablesWithoutRows: m.volume.lacking}
 		if replication.NeedsSource(local) {
 			local.Source = m.lookAtSource()
 		}
-		local.Hollow = replication.ToJudge(local).Both(m.volume.hollow)
+		local.Hollow = replication.ToInspect(local).Both(m.volume.hollow)
 		m.step = replication.NextStep(local)
 		m.certain = m.step.CertainAcks(local)
 		if m.step.Verb == replication.VerbNone {

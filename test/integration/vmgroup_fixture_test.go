@@ -214,7 +214,7 @@ func (f *fleet) operateVMs(after int, configure ...func(*reconcile.Config)) *mor
 	config := rest.CopyConfig(f.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: f.operatorUser()}
 	config.Wrap(m.around)
-	pace := vmgroup.Pace{Step: 50 * time.Millisecond, Rest: 200 * time.Millisecond, Help: 200 * time.Millisecond}
+	pace := vmgroup.Pace{Step: 50 * time.Millisecond, Rest: 200 * time.Millisecond, Stalled: 200 * time.Millisecond}
 	settings := vmgroup.Settings{VCenter: m, Environment: func(string) string { return "" }, Pace: pace}
 	whole := reconcile.Config{Rest: config, Namespaces: []string{f.namespace}, Identity: "operator", Logger: testr.New(f.t), DrainTimeout: time.Second}
 	for _, change := range configure {

@@ -19,9 +19,9 @@ func IsDevCluster(kubeconfig string) bool {
 	return err == nil && own == absolute
 }
 
-// MakeRoom makes sure that no operator runs as a Deployment, because two operators would reconcile the same resources. On a dev cluster it
+// DeleteDeployedOperators makes sure that no operator runs as a Deployment, because two operators would reconcile the same resources. On a dev cluster it
 // deletes such a Deployment. On any other cluster a user must decide, and the error says what to do.
-func MakeRoom(ctx context.Context, kubectl Kubectl) error {
+func DeleteDeployedOperators(ctx context.Context, kubectl Kubectl) error {
 	deployed, err := Deployed(ctx, kubectl)
 	if err != nil {
 		return err

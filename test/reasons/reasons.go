@@ -68,9 +68,9 @@ func Section(t *testing.T, document, heading string) string {
 	return section
 }
 
-// Documented fails the test for each word that a document does not mark as code: users see these words in a status or an event, and must
+// CheckDocumented fails the test for each word that a document does not mark as code: users see these words in a status or an event, and must
 // find them there.
-func Documented(t *testing.T, document string, words map[string]string) {
+func CheckDocumented(t *testing.T, document string, words map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(document)
 	if err != nil {

@@ -46,7 +46,7 @@ const (
 
 // Main runs the program in this process until it ends or gets SIGINT or SIGTERM, and returns its exit status.
 func (p Program) Main() int {
-	UseLittleMemory(os.Getenv, gcPercent)
+	LimitGarbage(os.Getenv, gcPercent)
 	boundMemory(os.Getenv, os.DirFS(controlGroup))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // it is main
 	defer stop()

@@ -12,8 +12,8 @@ import (
 // many collections cost almost nothing. make bench-boot measures what this saves.
 const gcPercent = 50
 
-// UseLittleMemory configures the garbage collector, unless the user has set GOGC.
-func UseLittleMemory(environment func(name string) string, percent int) {
+// LimitGarbage configures the garbage collector, unless the user has set GOGC.
+func LimitGarbage(environment func(name string) string, percent int) {
 	if environment("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}

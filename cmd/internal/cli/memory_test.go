@@ -20,7 +20,7 @@ func TestUseLittleMemoryLeavesTheLastWordToTheUser(t *testing.T) {
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			defer debug.SetGCPercent(debug.SetGCPercent(before))
-			UseLittleMemory(func(string) string { return story.gogc }, story.percent)
+			LimitGarbage(func(string) string { return story.gogc }, story.percent)
 			if got := debug.SetGCPercent(before); got != story.want {
 				t.Errorf("the heap grows by %d %% before it is collected, want %d", got, story.want)
 			}

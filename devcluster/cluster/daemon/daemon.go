@@ -133,14 +133,14 @@ func (k Keeper) Stop(ctx context.Context, name string, grace time.Duration) erro
 		if err := signalProcess(p.PID, syscall.SIGTERM); err != nil {
 			return fmt.Errorf("stop %s: %w", name, err)
 		}
-		alive = p.outlives(ctx, grace)
+		alive = p.waitForExit(ctx, grace)
 	}
 	if alive {
 		if err := signalProcess(p.PID, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill %s: %w", name, err)
 		}
 		// The wait continues also after an interrupt: the resources of the process must be free when the launcher ends.
-		if p.outlives(context.WithoutCancel(ctx), killWait) {
+		if p.waitForExit(context.WithoutCancel(ctx), killWait) {
 			return fmt.Errorf("kill %s: process %d still exists after %s: it hangs in the kernel, restart the machine", name, p.PID, killWait)
 		}
 	}
@@ -153,8 +153,8 @@ func (k Keeper) Stop(ctx context.Context, name string, grace time.Duration) erro
 // killWait bounds how long a killed process and its children may need to end.
 const killWait = 30 * time.Second
 
-// outlives waits for the process to end, at most for the limit, and reports whether it still exists.
-func (p Process) outlives(ctx context.Context, limit time.Duration) bool {
+// waitForExit waits for the process to end, at most for the limit, and reports whether it still exists.
+func (p Process) waitForExit(ctx context.Context, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)

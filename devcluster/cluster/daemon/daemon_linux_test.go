@@ -38,7 +38,7 @@ func TestEnsureStartsOnceAndAgainWhenItDied(t *testing.T) {
 	if err := signalProcess(first.PID, 9); err != nil {
 		t.Fatal(err)
 	}
-	if first.outlives(t.Context(), 10*time.Second) {
+	if first.waitForExit(t.Context(), 10*time.Second) {
 		t.Fatal("the killed program counts as running")
 	}
 	if !ensure() {

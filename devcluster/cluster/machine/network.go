@@ -85,9 +85,9 @@ func ForgetForwarding(ctx context.Context, n plan.Network) error {
 	return nil
 }
 
-// Unplug removes the veth pair of a dead node. The kernel would remove it, too, but only after the last connection of the node has timed
+// DisconnectNode removes the veth pair of a dead node. The kernel would remove it, too, but only after the last connection of the node has timed
 // out.
-func Unplug(ctx context.Context, node plan.Node) error {
+func DisconnectNode(ctx context.Context, node plan.Node) error {
 	return removeLink(ctx, node.Link)
 }
 
@@ -102,10 +102,10 @@ func removeLink(ctx context.Context, name string) error {
 	return nil
 }
 
-// Plug connects a node, given by its first process, to the bridge.
-func Plug(ctx context.Context, n plan.Network, node plan.Node, pid int) error {
+// ConnectNode connects a node, given by its first process, to the bridge.
+func ConnectNode(ctx context.Context, n plan.Network, node plan.Node, pid int) error {
 	// The old veth pair may still exist if the node died by itself.
-	if err := Unplug(ctx, node); err != nil {
+	if err := DisconnectNode(ctx, node); err != nil {
 		return err
 	}
 	if _, err := Output(ctx, plugCommands(n, node, pid), "ip", "-batch", "-"); err != nil {
@@ -117,8 +117,8 @@ func Plug(ctx context.Context, n plan.Network, node plan.Node, pid int) error {
 	return nil
 }
 
-// Replug connects a running node to the bridge again, in case the bridge was removed and created again.
-func Replug(ctx context.Context, n plan.Network, node plan.Node) error {
+// ReconnectNode connects a running node to the bridge again, in case the bridge was removed and created again.
+func ReconnectNode(ctx context.Context, n plan.Network, node plan.Node) error {
 	if _, err := Output(ctx, routeCommands(n, node), "ip", "-batch", "-"); err != nil {
 		return fmt.Errorf("connect %s to the bridge: %w", node.Name, err)
 	}

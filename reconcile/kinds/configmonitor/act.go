@@ -15,14 +15,14 @@ import (
 )
 
 // act does what is next and records it in the workloads. After a failure it still does the rest.
-func (r *reconciler) act(ctx context.Context, monitor v1.ConfigMonitor, workloads []v1.RestartedWorkload, seen look) error {
+func (r *reconciler) act(ctx context.Context, monitor v1.ConfigMonitor, workloads []v1.RestartedWorkload, seen observed) error {
 	var failures []error
 	for _, i := range toRoll(workloads) {
 		if err := r.stamp(ctx, monitor, workloads[i]); err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		workloads[i] = with(workloads[i], v1.ActionRolling, "", seen.now)
+		workloads[i] = withAction(workloads[i], v1.ActionRolling, "", seen.now)
 	}
 	return errors.Join(append(failures, r.evictOne(ctx, monitor.Namespace, workloads, seen))...)
 }
@@ -47,7 +47,7 @@ func (r *reconciler) stamp(ctx context.Context, monitor v1.ConfigMonitor, entry 
 }
 
 // evictOne evicts one of the Pods that may go now, if a PodDisruptionBudget allows it. If a budget does not, a later pass tries again.
-func (r *reconciler) evictOne(ctx context.Context, namespace string, workloads []v1.RestartedWorkload, seen look) error {
+func (r *reconciler) evictOne(ctx context.Context, namespace string, workloads []v1.RestartedWorkload, seen observed) error {
 	for _, i := range toEvict(workloads, seen) {
 		entry := workloads[i]
 		object := &unstructured.Unstructured{}
@@ -55,8 +55,8 @@ func (r *reconciler) evictOne(ctx context.Context, namespace string, workloads [
 		object.SetName(entry.Name)
 		object.SetUID(entry.UID)
 		err := r.api.Evict(ctx, object)
-		if isHeldBack(err) {
-			workloads[i] = with(entry, v1.ActionPending, "waits because a PodDisruptionBudget does not allow its eviction now", seen.now)
+		if isBlockedByBudget(err) {
+			workloads[i] = withAction(entry, v1.ActionPending, "waits because a PodDisruptionBudget does not allow its eviction now", seen.now)
 			continue
 		}
 		if apierrors.IsConflict(err) {
@@ -66,15 +66,15 @@ func (r *reconciler) evictOne(ctx context.Context, namespace string, workloads [
 		if err != nil {
 			return err
 		}
-		workloads[i] = with(entry, v1.ActionEvicting, "is terminating", seen.now)
+		workloads[i] = withAction(entry, v1.ActionEvicting, "is terminating", seen.now)
 		logr.FromContextOrDiscard(ctx).Info("pod evicted", "op", "restart", "child", kindPod+"/"+entry.Name)
 		return nil
 	}
 	return nil
 }
 
-// isHeldBack reports whether a PodDisruptionBudget forbids an eviction for now. An overloaded API server answers nearly the same.
-func isHeldBack(err error) bool {
+// isBlockedByBudget reports whether a PodDisruptionBudget forbids an eviction for now. An overloaded API server answers nearly the same.
+func isBlockedByBudget(err error) bool {
 	return apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
 }
 
@@ -84,7 +84,7 @@ func problemOf(err error) *problem {
 	case err == nil || reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant the permission to the operator (" + reconcile.RightsRemedy + ")"}
+		return &problem{reasonForbidden, err.Error() + "; grant the permission to the operator (" + reconcile.KindPermissionRemedy + ")"}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsInternalError(err):
 		// The Eviction API answers with an internal error for a Pod that two PodDisruptionBudgets select.
 		return &problem{reasonRejected, err.Error()}

@@ -58,10 +58,10 @@ func TestAMissingRightSaysHowToGrantIt(t *testing.T) {
 
 func TestOnlyABudgetHoldsBack(t *testing.T) {
 	t.Parallel()
-	if !isHeldBack(withCause(apierrors.NewTooManyRequests("cannot evict", 0), policyv1.DisruptionBudgetCause)) {
+	if !isBlockedByBudget(withCause(apierrors.NewTooManyRequests("cannot evict", 0), policyv1.DisruptionBudgetCause)) {
 		t.Error("a PodDisruptionBudget was not recognised")
 	}
-	if isHeldBack(apierrors.NewTooManyRequests("try later", 1)) || isHeldBack(nil) {
+	if isBlockedByBudget(apierrors.NewTooManyRequests("try later", 1)) || isBlockedByBudget(nil) {
 		t.Error("a busy API server was taken for a PodDisruptionBudget")
 	}
 }

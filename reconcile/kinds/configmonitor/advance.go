@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// absencePatience is how long the replacement of an evicted Pod may be missing. After that the operator assumes that none comes: a user
+	// replacementTimeout is how long the replacement of an evicted Pod may be missing. After that the operator assumes that none comes: a user
 	// may have scaled the owner down. For a replacement that exists but is not ready, the operator waits without limit.
-	absencePatience = time.Minute
+	replacementTimeout = time.Minute
 	// stuckAfter is the time without progress after which the operator reports a problem; the same as a Deployment's default progress
 	// deadline.
 	stuckAfter = 10 * time.Minute
 )
 
-// look is what a pass observed of a restart in progress.
-type look struct {
+// observed is what a pass observed of a restart in progress.
+type observed struct {
 	now time.Time
 	// hash is that of the restart's data.
 	hash string
@@ -31,17 +31,17 @@ type look struct {
 
 // advance returns the workloads with their new actions and messages. It decides only from what the pass observed. So it does not matter who
 // acted, or whether the operator recorded it.
-func advance(workloads []v1.RestartedWorkload, seen look) []v1.RestartedWorkload {
+func advance(workloads []v1.RestartedWorkload, seen observed) []v1.RestartedWorkload {
 	advanced := slices.Clone(workloads)
 	for i, entry := range workloads {
 		if isDone(entry) {
 			continue
 		}
-		action, message := rolled(entry, seen)
+		action, message := advanceRolled(entry, seen)
 		if entry.Kind == kindPod {
-			action, message = evicted(entry, workloads, seen)
+			action, message = advanceEvicted(entry, workloads, seen)
 		}
-		advanced[i] = with(entry, action, message, seen.now)
+		advanced[i] = withAction(entry, action, message, seen.now)
 	}
 	return advanced
 }
@@ -57,8 +57,8 @@ func isDone(entry v1.RestartedWorkload) bool {
 	return true
 }
 
-// with returns the entry with another action and message.
-func with(entry v1.RestartedWorkload, action v1.Action, message string, now time.Time) v1.RestartedWorkload {
+// withAction returns the entry with another action and message.
+func withAction(entry v1.RestartedWorkload, action v1.Action, message string, now time.Time) v1.RestartedWorkload {
 	if entry.Action != action {
 		entry.Action, entry.Time = action, second(now)
 	}
@@ -66,14 +66,14 @@ func with(entry v1.RestartedWorkload, action v1.Action, message string, now time
 	return entry
 }
 
-// rolled returns the new action and message of a workload that replaces its Pods itself.
-func rolled(entry v1.RestartedWorkload, seen look) (v1.Action, string) {
+// advanceRolled returns the new action and message of a workload that replaces its Pods itself.
+func advanceRolled(entry v1.RestartedWorkload, seen observed) (v1.Action, string) {
 	found, ok := seen.rollouts[entry.UID]
 	switch {
 	case !ok:
 		return v1.ActionGone, ""
-	case found.refuses != "":
-		return v1.ActionLeftAlone, found.refuses
+	case found.notRolledReason != "":
+		return v1.ActionLeftAlone, found.notRolledReason
 	case entry.Action == v1.ActionPending:
 		return v1.ActionPending, ""
 	case found.stamp == "":
@@ -82,20 +82,20 @@ func rolled(entry v1.RestartedWorkload, seen look) (v1.Action, string) {
 	case found.stamp != seen.hash:
 		return v1.ActionRolling, "its Pod template now has the annotation for other data: another client rolled it back, or restarts it for newer data"
 	case found.done:
-		return v1.ActionRolled, found.remark
+		return v1.ActionRolled, found.progressMessage
 	default:
-		return v1.ActionRolling, found.remark
+		return v1.ActionRolling, found.progressMessage
 	}
 }
 
-// evicted returns the new action and message of a Pod that must be replaced.
-func evicted(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen look) (v1.Action, string) {
-	index := slices.IndexFunc(seen.pods, func(p pod) bool { return p.uid == entry.UID && !p.over })
+// advanceEvicted returns the new action and message of a Pod that must be replaced.
+func advanceEvicted(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen observed) (v1.Action, string) {
+	index := slices.IndexFunc(seen.pods, func(p pod) bool { return p.uid == entry.UID && !p.ended })
 	switch {
 	case index < 0 && entry.Action == v1.ActionPending:
 		return v1.ActionEvicting, ""
 	case index < 0:
-		return replaced(entry, workloads, seen)
+		return advanceReplaced(entry, workloads, seen)
 	case seen.pods[index].ending:
 		return v1.ActionEvicting, "is terminating"
 	}
@@ -106,13 +106,13 @@ func evicted(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen 
 	return v1.ActionPending, ""
 }
 
-// replaced returns the new action and message of a Pod that is gone: whether another Pod has replaced it.
-func replaced(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen look) (v1.Action, string) {
+// advanceReplaced returns the new action and message of a Pod that is gone: whether another Pod has replaced it.
+func advanceReplaced(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen observed) (v1.Action, string) {
 	group := groupOfOwner(entry.Owner, workloads, seen)
 	if !group.settled {
 		return v1.ActionEvicting, fmt.Sprintf("waits until the Pods of %s that replace it are ready", entry.Owner)
 	}
-	if group.live < group.planned && seen.now.Sub(entry.Time.Time) < absencePatience {
+	if group.live < group.planned && seen.now.Sub(entry.Time.Time) < replacementTimeout {
 		return v1.ActionEvicting, fmt.Sprintf("waits until %s creates a Pod in its place", entry.Owner)
 	}
 	return v1.ActionReplaced, ""
@@ -126,7 +126,7 @@ type group struct {
 	settled bool
 }
 
-func groupOfOwner(owner string, workloads []v1.RestartedWorkload, seen look) group {
+func groupOfOwner(owner string, workloads []v1.RestartedWorkload, seen observed) group {
 	found := group{settled: true}
 	due := map[types.UID]bool{}
 	for _, entry := range workloads {
@@ -136,7 +136,7 @@ func groupOfOwner(owner string, workloads []v1.RestartedWorkload, seen look) gro
 		}
 	}
 	for _, one := range seen.pods {
-		if one.over || one.origin.String() != owner {
+		if one.ended || one.origin.String() != owner {
 			continue
 		}
 		if !one.ending {
@@ -164,7 +164,7 @@ func toRoll(workloads []v1.RestartedWorkload) []int {
 // toEvict returns the indices of the Pods of which one may be evicted now, the best first, and one for each owner. It returns none while an
 // evicted Pod is not replaced. Pods that are not ready go first, because they serve no client; after bad data, all Pods may be such. Ready
 // Pods go when the Pods left behind are ready.
-func toEvict(workloads []v1.RestartedWorkload, seen look) []int {
+func toEvict(workloads []v1.RestartedWorkload, seen observed) []int {
 	if isEvicting(workloads) {
 		return nil
 	}
@@ -201,7 +201,7 @@ func firstOfEachOwner(indices []int, workloads []v1.RestartedWorkload) []int {
 
 // stuck returns the first workload that makes no progress, and whether there is one. That is a workload which reports this itself, or any
 // workload if none has made progress for stuckAfter.
-func stuck(workloads []v1.RestartedWorkload, seen look) (v1.RestartedWorkload, bool) {
+func stuck(workloads []v1.RestartedWorkload, seen observed) (v1.RestartedWorkload, bool) {
 	left := slices.DeleteFunc(slices.Clone(workloads), isDone)
 	if len(left) == 0 {
 		return v1.RestartedWorkload{}, false

@@ -11,11 +11,11 @@ import (
 )
 
 // at is what a pass observed at this time after noon, with these Pods.
-func at(after time.Duration, pods ...pod) look {
-	return look{now: noon.Add(after), hash: newHash, pods: pods, rollouts: map[types.UID]rollout{}}
+func at(after time.Duration, pods ...pod) observed {
+	return observed{now: noon.Add(after), hash: newHash, pods: pods, rollouts: map[types.UID]rollout{}}
 }
 
-func (l look) with(name string, found rollout) look {
+func (l observed) with(name string, found rollout) observed {
 	l.rollouts[types.UID("uid-"+name)] = found
 	return l
 }
@@ -24,16 +24,16 @@ func TestAdvanceOfARolledWorkload(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {
 		before v1.Action
-		seen   look
+		seen   observed
 		want   string
 	}{
 		"it is still to be restarted":                    {v1.ActionPending, at(0).with("web", rollout{stamp: oldHash, done: true}), "Pending"},
 		"it was stamped before the operator recorded it": {v1.ActionPending, at(0).with("web", rollout{stamp: newHash}), "Pending"},
-		"it replaces its Pods":                           {v1.ActionRolling, at(0).with("web", rollout{stamp: newHash, remark: "1 of 3 Pods replaced"}), "Rolling, 1 of 3 Pods replaced"},
+		"it replaces its Pods":                           {v1.ActionRolling, at(0).with("web", rollout{stamp: newHash, progressMessage: "1 of 3 Pods replaced"}), "Rolling, 1 of 3 Pods replaced"},
 		"it has replaced them":                           {v1.ActionRolling, at(0).with("web", rollout{stamp: newHash, done: true}), "Rolled"},
 		"it is stamped for other data":                   {v1.ActionRolling, at(0).with("web", rollout{stamp: "newer", done: true}), "Rolling, its Pod template now has the annotation for other data: another client rolled it back, or restarts it for newer data"},
 		"another client removes the stamp":               {v1.ActionRolling, at(0).with("web", rollout{done: true}), "LeftAlone, another client removes the annotation from its Pod template: restart it with the tool that manages it"},
-		"it does not replace Pods by itself":             {v1.ActionPending, at(0).with("web", rollout{refuses: "not me"}), "LeftAlone, not me"},
+		"it does not replace Pods by itself":             {v1.ActionPending, at(0).with("web", rollout{notRolledReason: "not me"}), "LeftAlone, not me"},
 		"it was deleted before its turn":                 {v1.ActionPending, at(0), "Gone"},
 		"it was deleted while it replaced its Pods":      {v1.ActionRolling, at(0), "Gone"},
 		"it was done":                                    {v1.ActionRolled, at(0), "Rolled"},
@@ -53,7 +53,7 @@ func TestAdvanceOfEvictedPods(t *testing.T) {
 	a, b, n1, n2 := running("a", rs), running("b", rs), running("n1", rs), running("n2", rs)
 	for story, test := range map[string]struct {
 		a, b v1.Action
-		seen look
+		seen observed
 		want []string
 	}{
 		"both wait for their turn": {
@@ -108,7 +108,7 @@ func TestAdvanceOfEvictedPods(t *testing.T) {
 func TestAdvanceNotesWhenSomethingChanged(t *testing.T) {
 	t.Parallel()
 	before := []v1.RestartedWorkload{entry(kindDeployment, "web", v1.ActionRolling)}
-	still := advance(before, at(time.Minute).with("web", rollout{stamp: newHash, remark: "2 of 3 Pods replaced"}))
+	still := advance(before, at(time.Minute).with("web", rollout{stamp: newHash, progressMessage: "2 of 3 Pods replaced"}))
 	if !still[0].Time.Time.Equal(noon) {
 		t.Errorf("the time is that of the action, not of the message: %s", still[0].Time)
 	}
@@ -130,7 +130,7 @@ func TestWhatIsNext(t *testing.T) {
 	ofOther.Owner = "ReplicaSet/other"
 	for story, test := range map[string]struct {
 		workloads []v1.RestartedWorkload
-		seen      look
+		seen      observed
 		roll      []string
 		evict     []string
 	}{
@@ -193,14 +193,14 @@ func TestStuck(t *testing.T) {
 	waiting.Message = "waits because of a budget"
 	for story, test := range map[string]struct {
 		workloads []v1.RestartedWorkload
-		seen      look
+		seen      observed
 		want      string
 	}{
 		"it makes progress":                            {[]v1.RestartedWorkload{podEntry("a", v1.ActionEvicting), waiting}, at(time.Minute), ""},
 		"nothing makes progress":                       {[]v1.RestartedWorkload{podEntry("a", v1.ActionPending), waiting}, at(11 * time.Minute), "b"},
 		"a workload reports that it makes no progress": {[]v1.RestartedWorkload{podEntry("a", v1.ActionPending), entry(kindDeployment, "web", v1.ActionRolling)}, at(0).with("web", rollout{stuck: true}), "web"},
 		"all is done, long ago":                        {[]v1.RestartedWorkload{podEntry("a", v1.ActionReplaced)}, at(time.Hour), ""},
-		"a long queue makes progress":                  {[]v1.RestartedWorkload{with(podEntry("a", v1.ActionPending), v1.ActionReplaced, "", noon.Add(55*time.Minute)), waiting}, at(time.Hour), ""},
+		"a long queue makes progress":                  {[]v1.RestartedWorkload{withAction(podEntry("a", v1.ActionPending), v1.ActionReplaced, "", noon.Add(55*time.Minute)), waiting}, at(time.Hour), ""},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -227,9 +227,9 @@ func TestLooksAreSpacedOut(t *testing.T) {
 		"a thousand that are done": {append(many(1000, "Deployment", v1.ActionRolled), many(10, "Deployment", v1.ActionRolling)...), 400 * time.Millisecond},
 		"Pods, which are listed":   {many(1000, kindPod, v1.ActionPending), 0},
 	} {
-		if got := looksTake(&v1.Restart{Workloads: test.workloads}); got != test.want {
+		if got := readsDuration(&v1.Restart{Workloads: test.workloads}); got != test.want {
 			t.Errorf("%s: the looks take %s, want %s", name, got, test.want)
 		}
 	}
-	same(t, looksTake(nil), time.Duration(0))
+	same(t, readsDuration(nil), time.Duration(0))
 }

@@ -49,7 +49,7 @@ func (p pod) but(change func(*pod)) pod {
 
 func unready(p *pod) { p.ready = false }
 func ending(p *pod)  { p.ending = true }
-func over(p *pod)    { p.over, p.ready = true, false }
+func over(p *pod)    { p.ended, p.ready = true, false }
 
 // entry returns a workload of a plan made at noon.
 func entry(kind, name string, action v1.Action) v1.RestartedWorkload {
@@ -67,7 +67,7 @@ func podEntry(name string, action v1.Action) v1.RestartedWorkload {
 func summary(workloads []v1.RestartedWorkload) []string {
 	lines := []string{}
 	for _, entry := range workloads {
-		lines = append(lines, described(entry))
+		lines = append(lines, describe(entry))
 	}
 	return lines
 }

@@ -84,13 +84,13 @@ const stampPrefix = schema.MagalixGroup + "/config-"
 
 // stampKey returns the annotation for a ConfigMap.
 func stampKey(configName string) string {
-	return stampPrefix + fitting(configName, maxKeyName-len("config-"))
+	return stampPrefix + shortened(configName, maxKeyName-len("config-"))
 }
 
 // stampManager returns the field manager of a ConfigMap's annotation. Each ConfigMap has its own, because a server-side apply removes the
 // fields that its field manager set earlier and does not set now.
 func stampManager(configName string) string {
-	return reconcile.ManagerChildren + "-config-" + fitting(configName, maxKeyName)
+	return reconcile.ManagerChildren + "-config-" + shortened(configName, maxKeyName)
 }
 
 // The limits of an annotation's name without its prefix (Kubernetes documentation, "Annotations"), and of the hash at the end of a
@@ -100,8 +100,8 @@ const (
 	nameDigest = 10
 )
 
-// fitting returns the name if it has at most limit characters. If not, it returns the beginning and a hash of the whole name.
-func fitting(name string, limit int) string {
+// shortened returns the name if it has at most limit characters. If not, it returns the beginning and a hash of the whole name.
+func shortened(name string, limit int) string {
 	if len(name) <= limit {
 		return name
 	}

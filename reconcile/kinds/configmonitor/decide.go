@@ -79,9 +79,9 @@ type pod struct {
 	name   string
 	uid    types.UID
 	labels labels.Set
-	// over: the Pod has succeeded or failed. ending: it is being deleted.
-	over, ending, ready bool
-	origin              origin
+	// ended: the Pod has succeeded or failed. ending: it is being deleted.
+	ended, ending, ready bool
+	origin               origin
 }
 
 // sibling is another monitor of the same ConfigMap that has planned a restart for the same version.
@@ -100,7 +100,7 @@ func plan(running []pod, siblings []sibling, now time.Time) []v1.RestartedWorklo
 	planned := []v1.RestartedWorkload{}
 	seen := map[types.UID]bool{}
 	for _, one := range running {
-		if one.over || one.ending {
+		if one.ended || one.ending {
 			continue
 		}
 		entry := v1.RestartedWorkload{Kind: kindPod, Name: one.name, UID: one.uid, Action: v1.ActionPending, Time: second(now)}

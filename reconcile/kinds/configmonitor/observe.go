@@ -84,7 +84,7 @@ func (r *reconciler) replicaSet(ctx context.Context, namespace string, set *meta
 
 func podFrom(typed corev1.Pod) pod {
 	one := pod{name: typed.Name, uid: typed.UID, labels: typed.Labels, ending: typed.DeletionTimestamp != nil}
-	one.over = typed.Status.Phase == corev1.PodSucceeded || typed.Status.Phase == corev1.PodFailed
+	one.ended = typed.Status.Phase == corev1.PodSucceeded || typed.Status.Phase == corev1.PodFailed
 	for _, condition := range typed.Status.Conditions {
 		if condition.Type == corev1.PodReady {
 			one.ready = condition.Status == corev1.ConditionTrue
@@ -124,9 +124,9 @@ func (r *reconciler) siblings(monitor v1.ConfigMonitor, now config) ([]sibling, 
 }
 
 // observe reads the workloads of the plan that are not done yet.
-func (r *reconciler) observe(ctx context.Context, monitor v1.ConfigMonitor) (look, error) {
+func (r *reconciler) observe(ctx context.Context, monitor v1.ConfigMonitor) (observed, error) {
 	restart := monitor.Status.LastRestart
-	seen := look{now: r.now(), hash: restart.Hash, rollouts: map[types.UID]rollout{}}
+	seen := observed{now: r.now(), hash: restart.Hash, rollouts: map[types.UID]rollout{}}
 	evicts := false
 	for _, entry := range restart.Workloads {
 		if isDone(entry) {
@@ -149,7 +149,7 @@ func (r *reconciler) observe(ctx context.Context, monitor v1.ConfigMonitor) (loo
 }
 
 // observeRollout reads one workload. It records nothing for one that is gone or is being deleted.
-func (r *reconciler) observeRollout(ctx context.Context, monitor v1.ConfigMonitor, entry v1.RestartedWorkload, seen look) error {
+func (r *reconciler) observeRollout(ctx context.Context, monitor v1.ConfigMonitor, entry v1.RestartedWorkload, seen observed) error {
 	object, err := r.api.Get(ctx, workloadResource(entry.Kind), monitor.Namespace, entry.Name)
 	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != entry.UID || object.GetDeletionTimestamp() != nil) {
 		return nil

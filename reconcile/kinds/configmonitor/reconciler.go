@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// stepEvery is the time between passes during a restart; helpEvery is that of a restart which waits for a user.
-	stepEvery = 2 * time.Second
-	helpEvery = 15 * time.Second
-	// lookEvery is the average time between two reads of workloads. Each read is one request, and a restart may have a thousand workloads.
-	lookEvery = 40 * time.Millisecond
+	// restartInterval is the time between passes during a restart; stalledInterval is that of a restart which waits for a user.
+	restartInterval = 2 * time.Second
+	stalledInterval = 15 * time.Second
+	// readSpacing is the average time between two reads of workloads. Each read is one request, and a restart may have a thousand workloads.
+	readSpacing = 40 * time.Millisecond
 )
 
 type reconciler struct {
@@ -47,22 +47,22 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		}
 		next = nextStep(monitor.Status, found)
 	}
-	return r.take(ctx, monitor, found, next)
+	return r.runStep(ctx, monitor, found, next)
 }
 
-func (r *reconciler) take(ctx context.Context, monitor v1.ConfigMonitor, found config, next step) (reconcile.Outcome, error) {
+func (r *reconciler) runStep(ctx context.Context, monitor v1.ConfigMonitor, found config, next step) (reconcile.Outcome, error) {
 	switch next {
 	case stepAdopt:
-		return r.report(monitor, adopted(monitor, found, r.now()), nil)
+		return r.report(monitor, statusAdopted(monitor, found, r.now()), nil)
 	case stepRest:
-		return r.report(monitor, rested(monitor, r.now()), nil)
+		return r.report(monitor, statusAtRest(monitor, r.now()), nil)
 	case stepBegin:
 		return r.begin(ctx, monitor, found)
 	case stepContinue:
-		return r.carryOn(ctx, monitor)
+		return r.continueRestart(ctx, monitor)
 	case stepWait:
 	}
-	return r.help(monitor, carried(monitor), notFound(monitor), 0)
+	return r.reportProblem(monitor, previousStatus(monitor), notFound(monitor), 0)
 }
 
 // begin plans a restart. The operator does nothing before the plan is written.
@@ -77,13 +77,13 @@ func (r *reconciler) begin(ctx context.Context, monitor v1.ConfigMonitor, found 
 	}
 	workloads := plan(running, others, r.now())
 	if len(workloads) > maxWorkloads {
-		return r.help(monitor, carried(monitor), tooManyPods(len(workloads)), helpEvery)
+		return r.reportProblem(monitor, previousStatus(monitor), tooManyPods(len(workloads)), stalledInterval)
 	}
-	return r.report(monitor, begun(monitor, found, workloads, r.now()), nil)
+	return r.report(monitor, statusPlanned(monitor, found, workloads, r.now()), nil)
 }
 
-// carryOn takes the next step of the restart in progress.
-func (r *reconciler) carryOn(ctx context.Context, monitor v1.ConfigMonitor) (reconcile.Outcome, error) {
+// continueRestart takes the next step of the restart in progress.
+func (r *reconciler) continueRestart(ctx context.Context, monitor v1.ConfigMonitor) (reconcile.Outcome, error) {
 	seen, err := r.observe(ctx, monitor)
 	if err != nil {
 		return r.failed(monitor, err)
@@ -91,9 +91,9 @@ func (r *reconciler) carryOn(ctx context.Context, monitor v1.ConfigMonitor) (rec
 	workloads := advance(monitor.Status.LastRestart.Workloads, seen)
 	err = r.act(ctx, monitor, workloads, seen)
 	// The status records what was done, also after a failure.
-	status := continued(monitor, workloads, seen.now)
+	status := statusRestarting(monitor, workloads, seen.now)
 	if entry, is := stuck(workloads, seen); is && err == nil {
-		return r.help(monitor, status, stuckAt(entry), helpEvery)
+		return r.reportProblem(monitor, status, stuckAt(entry), stalledInterval)
 	}
 	return r.report(monitor, status, err)
 }
@@ -101,17 +101,17 @@ func (r *reconciler) carryOn(ctx context.Context, monitor v1.ConfigMonitor) (rec
 // report ends a pass. An error that a user can fix becomes the problem; any other error leaves the conditions as they are.
 func (r *reconciler) report(monitor v1.ConfigMonitor, status v1.ConfigMonitorStatus, err error) (reconcile.Outcome, error) {
 	if found := problemOf(err); found != nil {
-		return r.help(monitor, status, *found, helpEvery)
+		return r.reportProblem(monitor, status, *found, stalledInterval)
 	}
-	outcome := reconcile.Outcome{Status: status, Events: tell(monitor.Status, status)}
+	outcome := reconcile.Outcome{Status: status, Events: eventsFor(monitor.Status, status)}
 	if isUnderWay(status.LastRestart) {
-		outcome.Again = max(stepEvery, looksTake(status.LastRestart))
+		outcome.RequeueAfter = max(restartInterval, readsDuration(status.LastRestart))
 	}
 	return outcome, err
 }
 
-// looksTake returns the time that the reads of one pass must be spread over. It grows with the number of workloads that are not done.
-func looksTake(restart *v1.Restart) time.Duration {
+// readsDuration returns the time that the reads of one pass must be spread over. It grows with the number of workloads that are not done.
+func readsDuration(restart *v1.Restart) time.Duration {
 	if restart == nil {
 		return 0
 	}
@@ -121,22 +121,22 @@ func looksTake(restart *v1.Restart) time.Duration {
 			looks++
 		}
 	}
-	return time.Duration(looks) * lookEvery
+	return time.Duration(looks) * readSpacing
 }
 
 // failed ends a pass that could not read what it needs.
 func (r *reconciler) failed(monitor v1.ConfigMonitor, err error) (reconcile.Outcome, error) {
 	if found := problemOf(err); found != nil {
-		return r.help(monitor, carried(monitor), *found, helpEvery)
+		return r.reportProblem(monitor, previousStatus(monitor), *found, stalledInterval)
 	}
 	return reconcile.Outcome{}, err
 }
 
-// help ends a pass that found a problem.
-func (r *reconciler) help(monitor v1.ConfigMonitor, status v1.ConfigMonitorStatus, found problem, again time.Duration) (reconcile.Outcome, error) {
+// reportProblem ends a pass that found a problem.
+func (r *reconciler) reportProblem(monitor v1.ConfigMonitor, status v1.ConfigMonitorStatus, found problem, again time.Duration) (reconcile.Outcome, error) {
 	setProblem(&status, found, r.now())
 	if again > 0 {
-		again = max(again, looksTake(status.LastRestart))
+		again = max(again, readsDuration(status.LastRestart))
 	}
-	return reconcile.Outcome{Status: status, Events: tell(monitor.Status, status), Again: again}, nil
+	return reconcile.Outcome{Status: status, Events: eventsFor(monitor.Status, status), RequeueAfter: again}, nil
 }

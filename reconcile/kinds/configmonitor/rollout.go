@@ -13,11 +13,11 @@ type rollout struct {
 	stamp string
 	// done reports whether every Pod has the current template and is available.
 	done bool
-	// refuses is why the workload does not replace its Pods when their template changes, and what a user can do. It is empty if the
+	// notRolledReason is why the workload does not replace its Pods when their template changes, and what a user can do. It is empty if the
 	// workload does.
-	refuses string
-	// remark describes the progress: what the workload waits for, or which Pods it leaves out.
-	remark string
+	notRolledReason string
+	// progressMessage describes the progress: what the workload waits for, or which Pods it leaves out.
+	progressMessage string
 	// stuck reports whether the workload makes no progress until a user acts.
 	stuck bool
 }
@@ -37,12 +37,12 @@ func rolloutOfDeployment(deployment appsv1.Deployment, key string) rollout {
 	case found.done:
 	case deployment.Spec.Paused:
 		found.stuck = true
-		found.remark = fmt.Sprintf("is paused: resume it with kubectl rollout resume deployment/%s", deployment.Name)
+		found.progressMessage = fmt.Sprintf("is paused: resume it with kubectl rollout resume deployment/%s", deployment.Name)
 	case seen && missedDeadline(status.Conditions):
 		found.stuck = true
-		found.remark = fmt.Sprintf("its new Pods do not become available, and the old ones stay: look at the new Pods (kubectl describe, kubectl logs), and correct the data or Deployment %s", deployment.Name)
+		found.progressMessage = fmt.Sprintf("its new Pods do not become available, and the old ones stay: look at the new Pods (kubectl describe, kubectl logs), and correct the data or Deployment %s", deployment.Name)
 	default:
-		found.remark = progress(status.UpdatedReplicas, want)
+		found.progressMessage = progress(status.UpdatedReplicas, want)
 	}
 	return found
 }
@@ -63,7 +63,7 @@ func rolloutOfStatefulSet(set appsv1.StatefulSet, key string) rollout {
 	want, status := replicasOr1(set.Spec.Replicas), set.Status
 	found := rollout{stamp: set.Spec.Template.Annotations[key]}
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
-		found.refuses = onDelete(kindStatefulSet, set.Name)
+		found.notRolledReason = onDelete(kindStatefulSet, set.Name)
 		return found
 	}
 	partition := int32(0)
@@ -75,9 +75,9 @@ func rolloutOfStatefulSet(set appsv1.StatefulSet, key string) rollout {
 	found.done = status.ObservedGeneration >= set.Generation && updated && status.Replicas == want && status.ReadyReplicas == want
 	switch {
 	case !found.done:
-		found.remark = progress(min(status.UpdatedReplicas, toUpdate), toUpdate)
+		found.progressMessage = progress(min(status.UpdatedReplicas, toUpdate), toUpdate)
 	case partition > 0:
-		found.remark = fmt.Sprintf("the %d Pods below spec.updateStrategy.rollingUpdate.partition keep the old data", partition)
+		found.progressMessage = fmt.Sprintf("the %d Pods below spec.updateStrategy.rollingUpdate.partition keep the old data", partition)
 	}
 	return found
 }
@@ -87,13 +87,13 @@ func rolloutOfDaemonSet(set appsv1.DaemonSet, key string) rollout {
 	status := set.Status
 	found := rollout{stamp: set.Spec.Template.Annotations[key]}
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
-		found.refuses = onDelete(kindDaemonSet, set.Name)
+		found.notRolledReason = onDelete(kindDaemonSet, set.Name)
 		return found
 	}
 	want := status.DesiredNumberScheduled
 	found.done = status.ObservedGeneration >= set.Generation && status.UpdatedNumberScheduled >= want && status.NumberAvailable >= want
 	if !found.done {
-		found.remark = progress(status.UpdatedNumberScheduled, want)
+		found.progressMessage = progress(status.UpdatedNumberScheduled, want)
 	}
 	return found
 }

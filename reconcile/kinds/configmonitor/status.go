@@ -42,8 +42,8 @@ type problem struct {
 	reason, message string
 }
 
-// carried returns the previous status, for the current generation.
-func carried(monitor v1.ConfigMonitor) v1.ConfigMonitorStatus {
+// previousStatus returns the previous status, for the current generation.
+func previousStatus(monitor v1.ConfigMonitor) v1.ConfigMonitorStatus {
 	status := monitor.Status
 	status.ObservedGeneration = monitor.Generation
 	status.Conditions = slices.Clone(monitor.Status.Conditions)
@@ -55,15 +55,15 @@ func carried(monitor v1.ConfigMonitor) v1.ConfigMonitorStatus {
 	return status
 }
 
-// adopted returns the status of a monitor that sees its ConfigMap for the first time: it assumes that the Pods run with the current data.
+// statusAdopted returns the status of a monitor that sees its ConfigMap for the first time: it assumes that the Pods run with the current data.
 // It abandons a restart in progress for another ConfigMap.
-func adopted(monitor v1.ConfigMonitor, found config, now time.Time) v1.ConfigMonitorStatus {
-	status := carried(monitor)
+func statusAdopted(monitor v1.ConfigMonitor, found config, now time.Time) v1.ConfigMonitorStatus {
+	status := previousStatus(monitor)
 	status.ObservedConfigMap, status.ObservedHash = found.name, found.hash
 	if isUnderWay(status.LastRestart) {
 		for i, entry := range status.LastRestart.Workloads {
 			if !isDone(entry) {
-				status.LastRestart.Workloads[i] = with(entry, v1.ActionAbandoned, "", now)
+				status.LastRestart.Workloads[i] = withAction(entry, v1.ActionAbandoned, "", now)
 			}
 		}
 		completed := second(now)
@@ -73,29 +73,29 @@ func adopted(monitor v1.ConfigMonitor, found config, now time.Time) v1.ConfigMon
 	return status
 }
 
-// begun returns the status of a monitor that has planned a restart and done nothing else.
-func begun(monitor v1.ConfigMonitor, found config, workloads []v1.RestartedWorkload, now time.Time) v1.ConfigMonitorStatus {
-	status := carried(monitor)
+// statusPlanned returns the status of a monitor that has planned a restart and done nothing else.
+func statusPlanned(monitor v1.ConfigMonitor, found config, workloads []v1.RestartedWorkload, now time.Time) v1.ConfigMonitorStatus {
+	status := previousStatus(monitor)
 	status.LastRestart = &v1.Restart{
 		Time: second(now), Reason: reasonDataChanged, Generation: monitor.Generation,
 		Hash: found.hash, ConfigMapResourceVersion: found.version, Workloads: workloads,
 	}
-	concluded(&status, now)
+	completeIfDone(&status, now)
 	setReady(&status, now)
 	return status
 }
 
-// continued returns the status of a monitor whose restart in progress has these workloads.
-func continued(monitor v1.ConfigMonitor, workloads []v1.RestartedWorkload, now time.Time) v1.ConfigMonitorStatus {
-	status := carried(monitor)
+// statusRestarting returns the status of a monitor whose restart in progress has these workloads.
+func statusRestarting(monitor v1.ConfigMonitor, workloads []v1.RestartedWorkload, now time.Time) v1.ConfigMonitorStatus {
+	status := previousStatus(monitor)
 	status.LastRestart.Workloads = workloads
-	concluded(&status, now)
+	completeIfDone(&status, now)
 	setReady(&status, now)
 	return status
 }
 
-// concluded ends the restart if every workload is done. Only this records that the Pods match the data.
-func concluded(status *v1.ConfigMonitorStatus, now time.Time) {
+// completeIfDone ends the restart if every workload is done. Only this records that the Pods match the data.
+func completeIfDone(status *v1.ConfigMonitorStatus, now time.Time) {
 	restart := status.LastRestart
 	if slices.ContainsFunc(restart.Workloads, func(entry v1.RestartedWorkload) bool { return !isDone(entry) }) {
 		return
@@ -105,9 +105,9 @@ func concluded(status *v1.ConfigMonitorStatus, now time.Time) {
 	status.ObservedHash = restart.Hash
 }
 
-// rested returns the status of a monitor that has nothing to do.
-func rested(monitor v1.ConfigMonitor, now time.Time) v1.ConfigMonitorStatus {
-	status := carried(monitor)
+// statusAtRest returns the status of a monitor that has nothing to do.
+func statusAtRest(monitor v1.ConfigMonitor, now time.Time) v1.ConfigMonitorStatus {
+	status := previousStatus(monitor)
 	setReady(&status, now)
 	return status
 }
@@ -152,7 +152,7 @@ func tooManyPods(count int) problem {
 }
 
 func stuckAt(entry v1.RestartedWorkload) problem {
-	return problem{reasonRestartStuck, fmt.Sprintf("the restart makes no progress: %s", described(entry))}
+	return problem{reasonRestartStuck, fmt.Sprintf("the restart makes no progress: %s", describe(entry))}
 }
 
 // remaining describes how far a restart is, and its current step.
@@ -162,10 +162,10 @@ func remaining(workloads []v1.RestartedWorkload) string {
 	if len(open) == 0 {
 		return "done"
 	}
-	return fmt.Sprintf("%d of %d workloads to restart, now %s", len(open), len(workloads), described(open[max(at, 0)]))
+	return fmt.Sprintf("%d of %d workloads to restart, now %s", len(open), len(workloads), describe(open[max(at, 0)]))
 }
 
-func described(entry v1.RestartedWorkload) string {
+func describe(entry v1.RestartedWorkload) string {
 	said := fmt.Sprintf("%s %s: %s", entry.Kind, entry.Name, entry.Action)
 	if entry.Message != "" {
 		said += ", " + entry.Message
@@ -208,10 +208,10 @@ func named(restart *v1.Restart, sort func(v1.RestartedWorkload) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// tell returns the events for what changed between two statuses.
-func tell(before, after v1.ConfigMonitorStatus) []reconcile.Event {
+// eventsFor returns the events for what changed between two statuses.
+func eventsFor(before, after v1.ConfigMonitorStatus) []reconcile.Event {
 	if hasCompleted(before.LastRestart, after) {
-		return tellRestart(after)
+		return eventsForRestart(after)
 	}
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
@@ -234,7 +234,7 @@ func hasCompleted(before *v1.Restart, after v1.ConfigMonitorStatus) bool {
 	return before == nil || isUnderWay(before) || before.Hash != restart.Hash || !before.CompletionTime.Equal(restart.CompletionTime)
 }
 
-func tellRestart(after v1.ConfigMonitorStatus) []reconcile.Event {
+func eventsForRestart(after v1.ConfigMonitorStatus) []reconcile.Event {
 	because := fmt.Sprintf("the data of ConfigMap %q changed", after.ObservedConfigMap)
 	told := reconcile.Event{Type: reconcile.Normal, Reason: reasonNothingToRestart, Action: actionRestart, Note: because + "; nothing was restarted"}
 	if what := restarted(after.LastRestart); what != "" {

@@ -15,7 +15,7 @@ import (
 func watching() v1.ConfigMonitor {
 	monitor := v1.ConfigMonitor{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "shop", Generation: 3}}
 	monitor.Spec.ConfigMap = "settings"
-	monitor.Status = adopted(monitor, config{name: "settings", found: true, hash: oldHash, version: "1"}, noon.Add(-time.Hour))
+	monitor.Status = statusAdopted(monitor, config{name: "settings", found: true, hash: oldHash, version: "1"}, noon.Add(-time.Hour))
 	return monitor
 }
 
@@ -44,65 +44,65 @@ func told(events []reconcile.Event) []string {
 func TestTheStoryOfARestart(t *testing.T) {
 	t.Parallel()
 	monitor := watching()
-	same(t, told(tell(v1.ConfigMonitorStatus{}, monitor.Status)), []string{`Normal Watching: watches ConfigMap "settings"`})
+	same(t, told(eventsFor(v1.ConfigMonitorStatus{}, monitor.Status)), []string{`Normal Watching: watches ConfigMap "settings"`})
 
 	planned := []v1.RestartedWorkload{entry(kindDeployment, "web", v1.ActionPending), entry(kindPod, "alone", v1.ActionLeftAlone)}
 	planned[1].Message = "it has no owner"
-	status := begun(monitor, changed(), planned, noon)
+	status := statusPlanned(monitor, changed(), planned, noon)
 	same(t, status.ObservedHash, oldHash)
 	same(t, isUnderWay(status.LastRestart), true)
 	same(t, conditions(status), map[string]string{
 		"Ready":       `False Restarting: the data of ConfigMap "settings" changed: 1 of 2 workloads to restart, now Deployment web: Pending`,
 		"Reconciling": `True Restarting: the data of ConfigMap "settings" changed: 1 of 2 workloads to restart, now Deployment web: Pending`,
 	})
-	same(t, told(tell(monitor.Status, status)), []string{
+	same(t, told(eventsFor(monitor.Status, status)), []string{
 		`Normal Restarting: the data of ConfigMap "settings" changed: 1 of 2 workloads to restart, now Deployment web: Pending`,
 	})
 
 	monitor.Status = status
-	rolling := []v1.RestartedWorkload{with(planned[0], v1.ActionRolling, "1 of 3 Pods replaced", noon), planned[1]}
-	status = continued(monitor, rolling, noon.Add(time.Second))
+	rolling := []v1.RestartedWorkload{withAction(planned[0], v1.ActionRolling, "1 of 3 Pods replaced", noon), planned[1]}
+	status = statusRestarting(monitor, rolling, noon.Add(time.Second))
 	same(t, status.ObservedHash, oldHash)
 	same(t, conditions(status)["Ready"], `False Restarting: the data of ConfigMap "settings" changed: 1 of 2 workloads to restart, now Deployment web: Rolling, 1 of 3 Pods replaced`)
-	same(t, told(tell(monitor.Status, status)), []string{})
+	same(t, told(eventsFor(monitor.Status, status)), []string{})
 
 	monitor.Status = status
-	done := []v1.RestartedWorkload{with(planned[0], v1.ActionRolled, "", noon.Add(time.Minute)), planned[1]}
-	status = continued(monitor, done, noon.Add(time.Minute))
+	done := []v1.RestartedWorkload{withAction(planned[0], v1.ActionRolled, "", noon.Add(time.Minute)), planned[1]}
+	status = statusRestarting(monitor, done, noon.Add(time.Minute))
 	same(t, status.ObservedHash, newHash)
 	same(t, status.LastRestart.CompletionTime.Time.Equal(noon.Add(time.Minute)), true)
 	same(t, conditions(status), map[string]string{
 		"Ready": `True PodsLeftAlone: watches ConfigMap "settings"; the last restart left alone: Pod alone (it has no owner)`,
 	})
-	same(t, told(tell(monitor.Status, status)), []string{
+	same(t, told(eventsFor(monitor.Status, status)), []string{
 		`Normal Restarted: the data of ConfigMap "settings" changed; restarted: Deployment web`,
 		`Warning PodsLeftAlone: the data of ConfigMap "settings" changed; left alone: Pod alone (it has no owner)`,
 	})
 
 	monitor.Status = status
-	after := rested(monitor, noon.Add(time.Hour))
+	after := statusAtRest(monitor, noon.Add(time.Hour))
 	same(t, after, status)
-	same(t, told(tell(status, after)), []string{})
+	same(t, told(eventsFor(status, after)), []string{})
 }
 
 func TestNothingToRestartIsARestartToo(t *testing.T) {
 	t.Parallel()
 	monitor := watching()
-	status := begun(monitor, changed(), nil, noon)
+	status := statusPlanned(monitor, changed(), nil, noon)
 	same(t, status.ObservedHash, newHash)
 	same(t, conditions(status), map[string]string{"Ready": `True Watching: watches ConfigMap "settings"`})
-	same(t, told(tell(monitor.Status, status)), []string{`Normal NothingToRestart: the data of ConfigMap "settings" changed; nothing was restarted`})
+	same(t, told(eventsFor(monitor.Status, status)), []string{`Normal NothingToRestart: the data of ConfigMap "settings" changed; nothing was restarted`})
 }
 
 func TestAnotherConfigMapEndsARestart(t *testing.T) {
 	t.Parallel()
 	monitor := watching()
-	monitor.Status = begun(monitor, changed(), []v1.RestartedWorkload{entry(kindDeployment, "api", v1.ActionRolled), entry(kindDeployment, "web", v1.ActionRolling)}, noon)
+	monitor.Status = statusPlanned(monitor, changed(), []v1.RestartedWorkload{entry(kindDeployment, "api", v1.ActionRolled), entry(kindDeployment, "web", v1.ActionRolling)}, noon)
 	monitor.Spec.ConfigMap = "other"
-	status := adopted(monitor, config{name: "other", found: true, hash: "of other", version: "9"}, noon)
+	status := statusAdopted(monitor, config{name: "other", found: true, hash: "of other", version: "9"}, noon)
 	same(t, summary(status.LastRestart.Workloads), []string{"Deployment api: Rolled", "Deployment web: Abandoned"})
 	same(t, []string{status.ObservedConfigMap, status.ObservedHash}, []string{"other", "of other"})
-	same(t, told(tell(monitor.Status, status)), []string{`Normal Watching: watches ConfigMap "other"`})
+	same(t, told(eventsFor(monitor.Status, status)), []string{`Normal Watching: watches ConfigMap "other"`})
 }
 
 func TestProblems(t *testing.T) {
@@ -118,18 +118,18 @@ func TestProblems(t *testing.T) {
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
-			status := carried(monitor)
+			status := previousStatus(monitor)
 			setProblem(&status, test.found, noon)
 			same(t, conditions(status), map[string]string{"Ready": "False " + test.want, "Stalled": "True " + test.want})
-			same(t, told(tell(monitor.Status, status)), []string{"Warning " + test.want})
+			same(t, told(eventsFor(monitor.Status, status)), []string{"Warning " + test.want})
 
 			again := monitor
 			again.Status = status
-			repeated := carried(again)
+			repeated := previousStatus(again)
 			setProblem(&repeated, test.found, noon.Add(time.Hour))
 			same(t, repeated, status)
 
-			same(t, conditions(rested(again, noon)), map[string]string{"Ready": `True Watching: watches ConfigMap "settings"`})
+			same(t, conditions(statusAtRest(again, noon)), map[string]string{"Ready": `True Watching: watches ConfigMap "settings"`})
 		})
 	}
 }
@@ -146,5 +146,5 @@ func TestLongListsAreCutShort(t *testing.T) {
 // TestReasonsAreDocumented: the document explains every reason that users find in a status.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
-	reasons.Documented(t, "../../../docs/configmonitor.md", reasons.Constants(t, ".", "reason"))
+	reasons.CheckDocumented(t, "../../../docs/configmonitor.md", reasons.Constants(t, ".", "reason"))
 }

@@ -42,9 +42,9 @@ func Controller(kind schema.Kind) reconcile.Controller {
 	}
 }
 
-// wanted returns the index key of the Pods that a resource looks for. With an empty namespace, these are the Pods of that name in all
+// indexKey returns the index key of the Pods that a resource looks for. With an empty namespace, these are the Pods of that name in all
 // namespaces.
-func wanted(namespace, name string) string {
+func indexKey(namespace, name string) string {
 	return namespace + "/" + name
 }
 
@@ -52,7 +52,7 @@ func wanted(namespace, name string) string {
 func friendOf(resource *unstructured.Unstructured) []string {
 	name, _, _ := unstructured.NestedString(resource.Object, "spec", "name")
 	namespace, _, _ := unstructured.NestedString(resource.Object, "spec", "namespace")
-	return []string{wanted(namespace, name)}
+	return []string{indexKey(namespace, name)}
 }
 
 // nameOf returns the index keys of a cached Pod.
@@ -64,7 +64,7 @@ func nameOf(pod *unstructured.Unstructured) []string {
 func friendsOf(pod *unstructured.Unstructured, resources reconcile.Lister) []types.NamespacedName {
 	concerned := []types.NamespacedName{}
 	for _, namespace := range []string{pod.GetNamespace(), ""} {
-		for _, resource := range resources.Indexed(indexFriend, wanted(namespace, pod.GetName())) {
+		for _, resource := range resources.Indexed(indexFriend, indexKey(namespace, pod.GetName())) {
 			concerned = append(concerned, types.NamespacedName{Namespace: resource.GetNamespace(), Name: resource.GetName()})
 		}
 	}

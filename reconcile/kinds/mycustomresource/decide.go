@@ -13,9 +13,9 @@ const (
 	reasonNamespaceNotWatched = "NamespaceNotWatched"
 )
 
-// verdict is what the operator reports. The message gives neither the Pod's namespace nor the number of Pods: if these change, the status
+// decision is what the operator reports. The message gives neither the Pod's namespace nor the number of Pods: if these change, the status
 // must stay the same.
-type verdict struct {
+type decision struct {
 	// healthy is true while the Pod exists. stalled is true if the operator cannot know until a user acts.
 	healthy, stalled bool
 	reason, message  string
@@ -23,20 +23,20 @@ type verdict struct {
 
 // decide judges what the pass observed. The order of the cases matters: a Pod that the operator saw exists, even if the operator does not
 // see all namespaces.
-func decide(spec v1.MyCustomResourceSpec, seen sight) verdict {
+func decide(spec v1.MyCustomResourceSpec, seen observed) decision {
 	switch {
 	case seen.exists:
-		return verdict{healthy: true, reason: reasonPodFound, message: fmt.Sprintf("a Pod named %q exists%s", spec.Name, place(spec))}
-	case spec.Namespace != "" && !seen.looks:
-		return verdict{stalled: true, reason: reasonNamespaceNotWatched, message: fmt.Sprintf("spec.namespace: the operator does not work in namespace %q and cannot tell whether a Pod named %q exists there: add the namespace to the operator's --namespaces, or name another", spec.Namespace, spec.Name)}
-	case !seen.looks:
-		return verdict{reason: reasonPodNotFound, message: fmt.Sprintf("no Pod named %q exists in the namespaces that the operator works in (--namespaces)", spec.Name)}
+		return decision{healthy: true, reason: reasonPodFound, message: fmt.Sprintf("a Pod named %q exists%s", spec.Name, inNamespace(spec))}
+	case spec.Namespace != "" && !seen.watched:
+		return decision{stalled: true, reason: reasonNamespaceNotWatched, message: fmt.Sprintf("spec.namespace: the operator does not work in namespace %q and cannot tell whether a Pod named %q exists there: add the namespace to the operator's --namespaces, or name another", spec.Namespace, spec.Name)}
+	case !seen.watched:
+		return decision{reason: reasonPodNotFound, message: fmt.Sprintf("no Pod named %q exists in the namespaces that the operator works in (--namespaces)", spec.Name)}
 	default:
-		return verdict{reason: reasonPodNotFound, message: fmt.Sprintf("no Pod named %q exists%s", spec.Name, place(spec))}
+		return decision{reason: reasonPodNotFound, message: fmt.Sprintf("no Pod named %q exists%s", spec.Name, inNamespace(spec))}
 	}
 }
 
-func place(spec v1.MyCustomResourceSpec) string {
+func inNamespace(spec v1.MyCustomResourceSpec) string {
 	if spec.Namespace == "" {
 		return ""
 	}

@@ -13,16 +13,16 @@ type caches interface {
 	WorksIn(namespace string) bool
 }
 
-// sight is what a pass observed.
-type sight struct {
+// observed is what a pass observed.
+type observed struct {
 	// exists reports whether a Pod of the name exists. A Pod that is being deleted exists until it is gone.
 	exists bool
-	// looks reports whether the operator watches Pods in the resource's spec.namespace. If that is empty: in all namespaces.
-	looks bool
+	// watched reports whether the operator watches Pods in the resource's spec.namespace. If that is empty: in all namespaces.
+	watched bool
 }
 
-func observe(api caches, spec v1.MyCustomResourceSpec) sight {
-	seen := sight{looks: api.WorksIn(spec.Namespace)}
+func observe(api caches, spec v1.MyCustomResourceSpec) observed {
+	seen := observed{watched: api.WorksIn(spec.Namespace)}
 	if spec.Namespace == "" {
 		seen.exists = len(api.Cached(pods()).Indexed(indexName, spec.Name)) > 0
 		return seen

@@ -15,7 +15,7 @@ import (
 
 func same(t *testing.T, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(verdict{}, sight{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(decision{}, observed{})); diff != "" {
 		t.Errorf("unexpected (-want +got):\n%s", diff)
 	}
 }
@@ -114,16 +114,16 @@ func TestObserve(t *testing.T) {
 	for story, test := range map[string]struct {
 		spec       v1.MyCustomResourceSpec
 		namespaces []string
-		want       sight
+		want       observed
 	}{
-		"a Pod in several namespaces":                    {v1.MyCustomResourceSpec{Name: "joe"}, nil, sight{exists: true, looks: true}},
-		"a Pod in another namespace":                     {v1.MyCustomResourceSpec{Name: "jane"}, nil, sight{exists: true, looks: true}},
-		"no Pod":                                         {v1.MyCustomResourceSpec{Name: "jim"}, nil, sight{looks: true}},
-		"a Pod in the namespace asked for":               {v1.MyCustomResourceSpec{Name: "jane", Namespace: "bank"}, nil, sight{exists: true, looks: true}},
-		"a Pod in another namespace than the one":        {v1.MyCustomResourceSpec{Name: "jane", Namespace: "shop"}, nil, sight{looks: true}},
-		"an operator of some namespaces asked about all": {v1.MyCustomResourceSpec{Name: "jim"}, []string{"shop", "bank"}, sight{}},
-		"asked about one of its own":                     {v1.MyCustomResourceSpec{Name: "jim", Namespace: "bank"}, []string{"shop", "bank"}, sight{looks: true}},
-		"asked about another":                            {v1.MyCustomResourceSpec{Name: "jim", Namespace: "home"}, []string{"shop", "bank"}, sight{}},
+		"a Pod in several namespaces":                    {v1.MyCustomResourceSpec{Name: "joe"}, nil, observed{exists: true, watched: true}},
+		"a Pod in another namespace":                     {v1.MyCustomResourceSpec{Name: "jane"}, nil, observed{exists: true, watched: true}},
+		"no Pod":                                         {v1.MyCustomResourceSpec{Name: "jim"}, nil, observed{watched: true}},
+		"a Pod in the namespace asked for":               {v1.MyCustomResourceSpec{Name: "jane", Namespace: "bank"}, nil, observed{exists: true, watched: true}},
+		"a Pod in another namespace than the one":        {v1.MyCustomResourceSpec{Name: "jane", Namespace: "shop"}, nil, observed{watched: true}},
+		"an operator of some namespaces asked about all": {v1.MyCustomResourceSpec{Name: "jim"}, []string{"shop", "bank"}, observed{}},
+		"asked about one of its own":                     {v1.MyCustomResourceSpec{Name: "jim", Namespace: "bank"}, []string{"shop", "bank"}, observed{watched: true}},
+		"asked about another":                            {v1.MyCustomResourceSpec{Name: "jim", Namespace: "home"}, []string{"shop", "bank"}, observed{}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

@@ -27,9 +27,9 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, nil
 	}
 	found := decide(resource.Spec, observe(r.api, resource.Spec))
-	status := reported(resource, found, r.now())
+	status := statusFor(resource, found, r.now())
 	if status.Healthy != resource.Status.Healthy {
 		logr.FromContextOrDiscard(ctx).Info("health changed", "op", "report", "healthy", status.Healthy, "reason", found.reason)
 	}
-	return reconcile.Outcome{Status: status, Events: tell(resource.Status, found)}, nil
+	return reconcile.Outcome{Status: status, Events: eventsFor(resource.Status, found)}, nil
 }

@@ -11,8 +11,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
 )
 
-// reported returns the status for a verdict.
-func reported(resource v1.MyCustomResource, found verdict, now time.Time) v1.MyCustomResourceStatus {
+// statusFor returns the status for a verdict.
+func statusFor(resource v1.MyCustomResource, found decision, now time.Time) v1.MyCustomResourceStatus {
 	status := v1.MyCustomResourceStatus{
 		Healthy:            found.healthy,
 		ObservedGeneration: resource.Generation,
@@ -38,9 +38,9 @@ func reported(resource v1.MyCustomResource, found verdict, now time.Time) v1.MyC
 	return status
 }
 
-// tell returns an event if a user must act. It returns none when the Pod is created or deleted: the status and the Pod's own events report
+// eventsFor returns an event if a user must act. It returns none when the Pod is created or deleted: the status and the Pod's own events report
 // that.
-func tell(before v1.MyCustomResourceStatus, found verdict) []reconcile.Event {
+func eventsFor(before v1.MyCustomResourceStatus, found decision) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	if !found.stalled || was != nil && was.Reason == found.reason && was.Message == found.message {
 		return nil

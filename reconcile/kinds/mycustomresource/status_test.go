@@ -13,23 +13,23 @@ import (
 // noon is the time of the first pass over the tests' resources.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant, which a time cannot be
 
-func found() verdict   { return verdict{healthy: true, reason: reasonPodFound, message: "it exists"} }
-func missing() verdict { return verdict{reason: reasonPodNotFound, message: "it does not exist"} }
-func unknown() verdict {
-	return verdict{stalled: true, reason: reasonNamespaceNotWatched, message: "the operator cannot know"}
+func found() decision   { return decision{healthy: true, reason: reasonPodFound, message: "it exists"} }
+func missing() decision { return decision{reason: reasonPodNotFound, message: "it does not exist"} }
+func unknown() decision {
+	return decision{stalled: true, reason: reasonNamespaceNotWatched, message: "the operator cannot know"}
 }
 
 // after returns a resource whose status has had these verdicts, one after another, a minute apart.
-func after(verdicts ...verdict) v1.MyCustomResource {
+func after(verdicts ...decision) v1.MyCustomResource {
 	resource := v1.MyCustomResource{}
 	resource.Generation = 2
 	for i, one := range verdicts {
-		resource.Status = reported(resource, one, noon.Add(time.Duration(i)*time.Minute))
+		resource.Status = statusFor(resource, one, noon.Add(time.Duration(i)*time.Minute))
 	}
 	return resource
 }
 
-func condition(name string, status metav1.ConditionStatus, from verdict, minutes time.Duration) metav1.Condition {
+func condition(name string, status metav1.ConditionStatus, from decision, minutes time.Duration) metav1.Condition {
 	return metav1.Condition{
 		Type: name, Status: status, Reason: from.reason, Message: from.message, ObservedGeneration: 2,
 		LastTransitionTime: metav1.NewTime(noon.Add(minutes * time.Minute)),
@@ -39,23 +39,23 @@ func condition(name string, status metav1.ConditionStatus, from verdict, minutes
 func TestReported(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {
-		verdicts []verdict
+		verdicts []decision
 		want     v1.MyCustomResourceStatus
 	}{
-		"the Pod exists": {[]verdict{found()}, v1.MyCustomResourceStatus{Healthy: true, Conditions: []metav1.Condition{
+		"the Pod exists": {[]decision{found()}, v1.MyCustomResourceStatus{Healthy: true, Conditions: []metav1.Condition{
 			condition(v1.ConditionReady, metav1.ConditionTrue, found(), 0),
 		}}},
-		"it still does": {[]verdict{found(), found()}, v1.MyCustomResourceStatus{Healthy: true, Conditions: []metav1.Condition{
+		"it still does": {[]decision{found(), found()}, v1.MyCustomResourceStatus{Healthy: true, Conditions: []metav1.Condition{
 			condition(v1.ConditionReady, metav1.ConditionTrue, found(), 0),
 		}}},
-		"it is gone": {[]verdict{found(), missing()}, v1.MyCustomResourceStatus{Conditions: []metav1.Condition{
+		"it is gone": {[]decision{found(), missing()}, v1.MyCustomResourceStatus{Conditions: []metav1.Condition{
 			condition(v1.ConditionReady, metav1.ConditionFalse, missing(), 1),
 		}}},
-		"it is looked for where the operator does not work": {[]verdict{found(), unknown()}, v1.MyCustomResourceStatus{Conditions: []metav1.Condition{
+		"it is looked for where the operator does not work": {[]decision{found(), unknown()}, v1.MyCustomResourceStatus{Conditions: []metav1.Condition{
 			condition(v1.ConditionReady, metav1.ConditionUnknown, unknown(), 1),
 			condition(v1.ConditionStalled, metav1.ConditionTrue, unknown(), 1),
 		}}},
-		"and then where it does": {[]verdict{unknown(), found()}, v1.MyCustomResourceStatus{Healthy: true, Conditions: []metav1.Condition{
+		"and then where it does": {[]decision{unknown(), found()}, v1.MyCustomResourceStatus{Healthy: true, Conditions: []metav1.Condition{
 			condition(v1.ConditionReady, metav1.ConditionTrue, found(), 1),
 		}}},
 	} {
@@ -72,7 +72,7 @@ func TestReportedKeepsOtherConditions(t *testing.T) {
 	t.Parallel()
 	resource := after(missing())
 	resource.Status.Conditions = append(resource.Status.Conditions, metav1.Condition{Type: "Approved", Status: metav1.ConditionTrue, Reason: "Checked"})
-	if conditions := reported(resource, found(), noon).Conditions; len(conditions) != 2 || conditions[0].Type != "Approved" {
+	if conditions := statusFor(resource, found(), noon).Conditions; len(conditions) != 2 || conditions[0].Type != "Approved" {
 		t.Errorf("the conditions are %+v", conditions)
 	}
 }
@@ -83,7 +83,7 @@ func TestTell(t *testing.T) {
 	other.message = "the operator cannot know about another namespace"
 	for story, test := range map[string]struct {
 		before v1.MyCustomResource
-		now    verdict
+		now    decision
 		want   int
 	}{
 		"the Pod came":                              {after(missing()), found(), 0},
@@ -97,7 +97,7 @@ func TestTell(t *testing.T) {
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
-			if events := tell(test.before.Status, test.now); len(events) != test.want {
+			if events := eventsFor(test.before.Status, test.now); len(events) != test.want {
 				t.Errorf("%d events, want %d: %+v", len(events), test.want, events)
 			}
 		})
@@ -107,5 +107,5 @@ func TestTell(t *testing.T) {
 // TestReasonsAreDocumented: the document explains every reason that users find in a status.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
-	reasons.Documented(t, "../../../docs/mycustomresource.md", reasons.Constants(t, ".", "reason"))
+	reasons.CheckDocumented(t, "../../../docs/mycustomresource.md", reasons.Constants(t, ".", "reason"))
 }

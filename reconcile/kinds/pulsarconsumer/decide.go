@@ -42,54 +42,54 @@ type state string
 const (
 	// stateReady: the consumers are as the spec says.
 	stateReady state = "ready"
-	// stateOnTheWay: the user only needs to wait.
-	stateOnTheWay state = "on the way"
+	// stateInProgress: the user only needs to wait.
+	stateInProgress state = "on the way"
 	// stateStalled: a user must act.
 	stateStalled state = "stalled"
 )
 
-// verdict is what the operator reports about a PulsarConsumer.
-type verdict struct {
+// decision is what the operator reports about a PulsarConsumer.
+type decision struct {
 	state           state
 	reason, message string
 }
 
 // decide returns the state of the consumers. change is what this pass did to the Deployment; now was observed before that.
-func decide(consumer v1.PulsarConsumer, change reconcile.Change, now seen) verdict {
+func decide(consumer v1.PulsarConsumer, change reconcile.Change, now observed) decision {
 	workload := "Deployment " + deploymentName(consumer)
 	switch {
 	case change == reconcile.Awaiting:
-		return verdict{stateOnTheWay, reasonRollingOut, workload + " is being deleted by another client, and the operator will create it again"}
+		return decision{stateInProgress, reasonRollingOut, workload + " is being deleted by another client, and the operator will create it again"}
 	case change != reconcile.Unchanged || !now.exists || !now.current:
-		return verdict{stateOnTheWay, reasonRollingOut, workload + " was created or changed; its Pods follow"}
+		return decision{stateInProgress, reasonRollingOut, workload + " was created or changed; its Pods follow"}
 	case now.refused != "":
-		return verdict{stateStalled, reasonPodsRefused, fmt.Sprintf("Kubernetes creates no Pods for %s: %s: change the quota or the policy that it names", workload, now.refused)}
+		return decision{stateStalled, reasonPodsRefused, fmt.Sprintf("Kubernetes creates no Pods for %s: %s: change the quota or the policy that it names", workload, now.refused)}
 	case now.paused && now.replicas > now.updated:
-		return verdict{stateStalled, reasonRolloutPaused, fmt.Sprintf("%[1]s is paused, so changes do not reach its Pods: resume it with kubectl rollout resume deployment/%[2]s", workload, deploymentName(consumer))}
+		return decision{stateStalled, reasonRolloutPaused, fmt.Sprintf("%[1]s is paused, so changes do not reach its Pods: resume it with kubectl rollout resume deployment/%[2]s", workload, deploymentName(consumer))}
 	case now.stuck != "":
-		return verdict{stateStalled, reasonRolloutStuck, fmt.Sprintf("%s; %s", now.stuck, look(consumer))}
+		return decision{stateStalled, reasonRolloutStuck, fmt.Sprintf("%s; %s", now.stuck, whereToLook(consumer))}
 	}
 	return progress(consumer, now)
 }
 
 // progress returns how far the Pods are, if no problem stops them.
-func progress(consumer v1.PulsarConsumer, now seen) verdict {
+func progress(consumer v1.PulsarConsumer, now observed) decision {
 	wanted := consumer.Spec.Replicas
 	switch {
 	case now.updated < wanted || now.replicas > now.updated:
-		return verdict{stateOnTheWay, reasonRollingOut, fmt.Sprintf("%d of %d replicas are new, and %d old ones are left; %s", now.updated, wanted, now.replicas-now.updated, look(consumer))}
+		return decision{stateInProgress, reasonRollingOut, fmt.Sprintf("%d of %d replicas are new, and %d old ones are left; %s", now.updated, wanted, now.replicas-now.updated, whereToLook(consumer))}
 	case now.replicas > wanted:
-		return verdict{stateOnTheWay, reasonRollingOut, fmt.Sprintf("%d replicas are ending", now.replicas-wanted)}
+		return decision{stateInProgress, reasonRollingOut, fmt.Sprintf("%d replicas are ending", now.replicas-wanted)}
 	case now.ready < wanted:
-		return verdict{stateOnTheWay, reasonReplicasNotReady, fmt.Sprintf("%d of %d replicas are ready; %s", now.ready, wanted, look(consumer))}
+		return decision{stateInProgress, reasonReplicasNotReady, fmt.Sprintf("%d of %d replicas are ready; %s", now.ready, wanted, whereToLook(consumer))}
 	case wanted == 0:
-		return verdict{stateReady, reasonScaledToZero, "spec.replicas is 0: no consumer runs, and the subscription keeps the messages that arrive"}
+		return decision{stateReady, reasonScaledToZero, "spec.replicas is 0: no consumer runs, and the subscription keeps the messages that arrive"}
 	}
-	return verdict{stateReady, reasonReplicasReady, fmt.Sprintf("all %d replicas are ready", wanted)}
+	return decision{stateReady, reasonReplicasReady, fmt.Sprintf("all %d replicas are ready", wanted)}
 }
 
-// look names the commands that show more.
-func look(consumer v1.PulsarConsumer) string {
+// whereToLook names the commands that show more.
+func whereToLook(consumer v1.PulsarConsumer) string {
 	own := "kubectl logs deployment/" + deploymentName(consumer) + " shows what the consumers wait for"
 	if consumer.Spec.Image != "" {
 		return own + ", and kubectl describe pods -l " + labelInstance + "=" + consumer.Name + " whether their image runs"

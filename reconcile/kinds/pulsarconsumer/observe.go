@@ -10,8 +10,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
-// seen is what a pass observed of the Deployment.
-type seen struct {
+// observed is what a pass observed of the Deployment.
+type observed struct {
 	// exists is false while the cache does not have the Deployment, and while it is being deleted.
 	exists bool
 	// current reports whether the Deployment's controller has observed its latest change.
@@ -25,14 +25,14 @@ type seen struct {
 }
 
 // observe reads the Deployment from the cache.
-func (r *reconciler) observe(consumer v1.PulsarConsumer, owner *unstructured.Unstructured) (seen, error) {
+func (r *reconciler) observe(consumer v1.PulsarConsumer, owner *unstructured.Unstructured) (observed, error) {
 	object, found := r.api.Cached(deployments()).Get(consumer.Namespace, deploymentName(consumer))
 	if !found || object.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(object, owner) {
-		return seen{}, nil
+		return observed{}, nil
 	}
 	var typed appsv1.Deployment
 	if err := schema.Decode(object, &typed); err != nil {
-		return seen{}, err
+		return observed{}, err
 	}
 	return seenOf(typed), nil
 }
@@ -40,8 +40,8 @@ func (r *reconciler) observe(consumer v1.PulsarConsumer, owner *unstructured.Uns
 // deadlineExceeded is the reason of the condition Progressing after a rollout gave up (Kubernetes documentation, "Deployments").
 const deadlineExceeded = "ProgressDeadlineExceeded"
 
-func seenOf(typed appsv1.Deployment) seen {
-	now := seen{
+func seenOf(typed appsv1.Deployment) observed {
+	now := observed{
 		exists:   true,
 		current:  typed.Status.ObservedGeneration >= typed.Generation,
 		paused:   typed.Spec.Paused,

@@ -13,8 +13,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
-// helpEvery is the time between passes over a resource that waits for a user, where no watch shows when the problem ends.
-const helpEvery = 15 * time.Second
+// stalledInterval is the time between passes over a resource that waits for a user, where no watch shows when the problem ends.
+const stalledInterval = 15 * time.Second
 
 type reconciler struct {
 	api   *reconcile.Client
@@ -39,53 +39,53 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	if err != nil {
 		return r.failed(consumer, now, err)
 	}
-	status := applied(consumer, now)
-	conclude(&status, decide(consumer, change, now), r.now())
-	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status)}, nil
+	status := statusApplied(consumer, now)
+	setConditions(&status, decide(consumer, change, now), r.now())
+	return reconcile.Outcome{Status: status, Events: eventsFor(consumer.Status, status)}, nil
 }
 
-// failed ends a pass that could not apply the Deployment. If a user must act, the engine makes the next pass after helpEvery. Any other
+// failed ends a pass that could not apply the Deployment. If a user must act, the engine makes the next pass after stalledInterval. Any other
 // error is returned, and the engine retries soon. The status reports it too if it may last.
-func (r *reconciler) failed(consumer v1.PulsarConsumer, now seen, err error) (reconcile.Outcome, error) {
+func (r *reconciler) failed(consumer v1.PulsarConsumer, now observed, err error) (reconcile.Outcome, error) {
 	found, known := problemOf(err)
 	switch {
 	case known:
 		err = nil
-	case passes(err):
+	case needsNoReport(err):
 		return reconcile.Outcome{}, err
 	default:
-		found = attempted(err)
+		found = retriedProblem(err)
 	}
-	status := stalled(consumer, now, found, r.now())
-	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status), Again: helpEvery}, err
+	status := statusStalled(consumer, now, found, r.now())
+	return reconcile.Outcome{Status: status, Events: eventsFor(consumer.Status, status), RequeueAfter: stalledInterval}, err
 }
 
-// passes reports whether an error needs no report: another client was faster, the API server is unavailable, the operator stops, or the
+// needsNoReport reports whether an error needs no report: another client was faster, the API server is unavailable, the operator stops, or the
 // namespace and the resource are being deleted.
-func passes(err error) bool {
+func needsNoReport(err error) bool {
 	return reconcile.IsNamespaceTerminating(err) || apierrors.IsConflict(err) || reconcile.IsUnavailable(err) || errors.Is(err, context.Canceled)
 }
 
-// attempted returns the verdict for an error that the operator retries. Its words stay the same for each attempt.
-func attempted(err error) verdict {
+// retriedProblem returns the verdict for an error that the operator retries. Its words stay the same for each attempt.
+func retriedProblem(err error) decision {
 	if foreign, ok := errors.AsType[*reconcile.ForeignError](err); ok {
-		return verdict{stateOnTheWay, reasonPredecessor, foreign.Error()}
+		return decision{stateInProgress, reasonPredecessor, foreign.Error()}
 	}
-	return verdict{stateOnTheWay, reasonApplyFails, "the operator cannot write the Deployment, and retries: its log has the reason; often an admission webhook does not answer"}
+	return decision{stateInProgress, reasonApplyFails, "the operator cannot write the Deployment, and retries: its log has the reason; often an admission webhook does not answer"}
 }
 
 // problemOf turns an error that a user can fix into a verdict.
-func problemOf(err error) (found verdict, known bool) {
+func problemOf(err error) (found decision, known bool) {
 	var foreign *reconcile.ForeignError
 	switch {
 	case reconcile.IsNamespaceTerminating(err):
-		return verdict{}, false
+		return decision{}, false
 	case errors.As(err, &foreign) && !foreign.Predecessor:
-		return verdict{stateStalled, reasonNameTaken, err.Error()}, true
+		return decision{stateStalled, reasonNameTaken, err.Error()}, true
 	case apierrors.IsForbidden(err):
-		return verdict{stateStalled, reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator: " + reconcile.RightsRemedy}, true
+		return decision{stateStalled, reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator: " + reconcile.KindPermissionRemedy}, true
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return verdict{stateStalled, reasonRejected, err.Error()}, true
+		return decision{stateStalled, reasonRejected, err.Error()}, true
 	}
-	return verdict{}, false
+	return decision{}, false
 }

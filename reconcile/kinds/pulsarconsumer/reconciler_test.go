@@ -51,10 +51,10 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			consumer := aConsumer()
-			consumer.Status = applied(aConsumer(), seen{exists: true, replicas: 3, ready: 3})
+			consumer.Status = statusApplied(aConsumer(), observed{exists: true, replicas: 3, ready: 3})
 			consumer.Spec.Topic = "another"
 			r := &reconciler{now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }}
-			outcome, err := r.failed(consumer, seen{exists: true, replicas: 3, ready: 2}, test.failed)
+			outcome, err := r.failed(consumer, observed{exists: true, replicas: 3, ready: 2}, test.failed)
 			if !errors.Is(err, test.err) {
 				t.Errorf("the error is %v, want %v", err, test.err)
 			}
@@ -78,7 +78,7 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 
 			t.Log("the next attempt is like that one: nothing moves")
 			consumer.Status = status
-			again, _ := r.failed(consumer, seen{exists: true, replicas: 3, ready: 2}, test.failed)
+			again, _ := r.failed(consumer, observed{exists: true, replicas: 3, ready: 2}, test.failed)
 			if len(again.Events) != 0 {
 				t.Errorf("reported again: %+v", again.Events)
 			}

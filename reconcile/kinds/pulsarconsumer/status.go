@@ -11,24 +11,24 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
-// applied returns the status once the Deployment is as the spec says.
-func applied(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
-	status := carried(consumer, now)
+// statusApplied returns the status once the Deployment is as the spec says.
+func statusApplied(consumer v1.PulsarConsumer, now observed) v1.PulsarConsumerStatus {
+	status := previousStatus(consumer, now)
 	status.Server, status.Topic, status.Subscription = consumer.Spec.ServerAddress, consumer.Spec.Topic, consumer.Spec.SubscriptionName
 	status.Selector = selectorOf(consumer)
 	return status
 }
 
-// stalled returns the status while the operator cannot make the Deployment match the spec: existing consumers continue with their earlier
+// statusStalled returns the status while the operator cannot make the Deployment match the spec: existing consumers continue with their earlier
 // settings.
-func stalled(consumer v1.PulsarConsumer, now seen, found verdict, at time.Time) v1.PulsarConsumerStatus {
-	status := carried(consumer, now)
-	conclude(&status, found, at)
+func statusStalled(consumer v1.PulsarConsumer, now observed, found decision, at time.Time) v1.PulsarConsumerStatus {
+	status := previousStatus(consumer, now)
+	setConditions(&status, found, at)
 	return status
 }
 
-// carried returns the previous status with what is true after any pass: generation and counts.
-func carried(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
+// previousStatus returns the previous status with what is true after any pass: generation and counts.
+func previousStatus(consumer v1.PulsarConsumer, now observed) v1.PulsarConsumerStatus {
 	status := consumer.Status
 	status.ObservedGeneration = consumer.Generation
 	status.Replicas, status.ReadyReplicas = now.replicas, now.ready
@@ -36,8 +36,8 @@ func carried(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
 	return status
 }
 
-// conclude sets the conditions from a verdict.
-func conclude(status *v1.PulsarConsumerStatus, found verdict, now time.Time) {
+// setConditions sets the conditions from a verdict.
+func setConditions(status *v1.PulsarConsumerStatus, found decision, now time.Time) {
 	ready := metav1.ConditionFalse
 	if found.state == stateReady {
 		ready = metav1.ConditionTrue
@@ -49,7 +49,7 @@ func conclude(status *v1.PulsarConsumerStatus, found verdict, now time.Time) {
 		})
 	}
 	set(reconcile.ConditionReady, ready)
-	for kind, is := range map[string]state{reconcile.ConditionReconciling: stateOnTheWay, reconcile.ConditionStalled: stateStalled} {
+	for kind, is := range map[string]state{reconcile.ConditionReconciling: stateInProgress, reconcile.ConditionStalled: stateStalled} {
 		if found.state == is {
 			set(kind, metav1.ConditionTrue)
 			continue
@@ -58,8 +58,8 @@ func conclude(status *v1.PulsarConsumerStatus, found verdict, now time.Time) {
 	}
 }
 
-// tell returns an event if the reason of the Ready condition changed.
-func tell(before, after v1.PulsarConsumerStatus) []reconcile.Event {
+// eventsFor returns an event if the reason of the Ready condition changed.
+func eventsFor(before, after v1.PulsarConsumerStatus) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, reconcile.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, reconcile.ConditionReady)
 	if is == nil || was != nil && was.Reason == is.Reason {

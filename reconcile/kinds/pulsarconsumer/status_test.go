@@ -15,9 +15,9 @@ func TestStatusTellsWhatTheConsumersWereGiven(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	consumer := aConsumer()
-	now := seen{exists: true, current: true, replicas: 3, updated: 3, ready: 2}
-	status := applied(consumer, now)
-	conclude(&status, decide(consumer, reconcile.Unchanged, now), noon)
+	now := observed{exists: true, current: true, replicas: 3, updated: 3, ready: 2}
+	status := statusApplied(consumer, now)
+	setConditions(&status, decide(consumer, reconcile.Unchanged, now), noon)
 	if status.Server != "pulsar://localhost:6650" || status.Topic != "my-topic" || status.Subscription != "my-subscription" || status.Replicas != 3 || status.ReadyReplicas != 2 {
 		t.Errorf("the status is %+v", status)
 	}
@@ -31,26 +31,26 @@ func TestStatusTellsWhatTheConsumersWereGiven(t *testing.T) {
 	t.Log("all become ready: a condition that ended is gone, and one event reports it")
 	consumer.Status = status
 	now.ready = 3
-	after := applied(consumer, now)
-	conclude(&after, decide(consumer, reconcile.Unchanged, now), noon.Add(time.Minute))
+	after := statusApplied(consumer, now)
+	setConditions(&after, decide(consumer, reconcile.Unchanged, now), noon.Add(time.Minute))
 	if !meta.IsStatusConditionTrue(after.Conditions, "Ready") || len(after.Conditions) != 1 {
 		t.Errorf("the conditions are %+v", after.Conditions)
 	}
 	if len(consumer.Status.Conditions) != 2 {
 		t.Error("the status of before was changed")
 	}
-	if diff := cmp.Diff([]reconcile.Event{{Type: "Normal", Reason: "AllReplicasReady", Action: "Reconcile", Note: "all 3 replicas are ready"}}, tell(status, after)); diff != "" {
+	if diff := cmp.Diff([]reconcile.Event{{Type: "Normal", Reason: "AllReplicasReady", Action: "Reconcile", Note: "all 3 replicas are ready"}}, eventsFor(status, after)); diff != "" {
 		t.Errorf("unexpected events (-want +got):\n%s", diff)
 	}
 
 	t.Log("at rest nothing moves, however late it is")
 	consumer.Status = after
-	again := applied(consumer, now)
-	conclude(&again, decide(consumer, reconcile.Unchanged, now), noon.Add(time.Hour))
+	again := statusApplied(consumer, now)
+	setConditions(&again, decide(consumer, reconcile.Unchanged, now), noon.Add(time.Hour))
 	if diff := cmp.Diff(after, again); diff != "" {
 		t.Errorf("the status moves at rest (-before +after):\n%s", diff)
 	}
-	if events := tell(after, again); len(events) != 0 {
+	if events := eventsFor(after, again); len(events) != 0 {
 		t.Errorf("unexpected events %v", events)
 	}
 }
@@ -58,11 +58,11 @@ func TestStatusTellsWhatTheConsumersWereGiven(t *testing.T) {
 func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	taken := verdict{stateStalled, reasonNameTaken, "taken"}
+	taken := decision{stateStalled, reasonNameTaken, "taken"}
 	consumer := aConsumer()
-	consumer.Status = applied(aConsumer(), seen{exists: true, replicas: 3, ready: 3})
+	consumer.Status = statusApplied(aConsumer(), observed{exists: true, replicas: 3, ready: 3})
 	consumer.Spec.Topic = "another"
-	status := stalled(consumer, seen{exists: true, replicas: 3, ready: 1}, taken, noon)
+	status := statusStalled(consumer, observed{exists: true, replicas: 3, ready: 1}, taken, noon)
 	if status.Topic != "my-topic" {
 		t.Errorf("the status reports what the operator has not done: %+v", status)
 	}
@@ -72,13 +72,13 @@ func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
 	if !meta.IsStatusConditionTrue(status.Conditions, "Stalled") {
 		t.Errorf("the conditions are %+v", status.Conditions)
 	}
-	if events := tell(consumer.Status, status); len(events) != 1 || events[0].Type != reconcile.Warning {
+	if events := eventsFor(consumer.Status, status); len(events) != 1 || events[0].Type != reconcile.Warning {
 		t.Errorf("unexpected events %v", events)
 	}
 
 	t.Log("a user deletes the Deployment: no consumer runs, and the status reports that")
 	consumer.Status = status
-	if status = stalled(consumer, seen{}, taken, noon); status.Replicas != 0 || status.ReadyReplicas != 0 {
+	if status = statusStalled(consumer, observed{}, taken, noon); status.Replicas != 0 || status.ReadyReplicas != 0 {
 		t.Errorf("%d replicas, of which %d are ready, and there is no Deployment", status.Replicas, status.ReadyReplicas)
 	}
 }
@@ -86,5 +86,5 @@ func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
 // TestReasonsAreDocumented: the document explains every reason that users find in a status.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
-	reasons.Documented(t, "../../../docs/pulsarconsumer.md", reasons.Constants(t, ".", "reason"))
+	reasons.CheckDocumented(t, "../../../docs/pulsarconsumer.md", reasons.Constants(t, ".", "reason"))
 }

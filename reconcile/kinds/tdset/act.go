@@ -19,7 +19,7 @@ type failures struct {
 
 // act applies the Deployment, and applies or removes the Service. If one fails, it still does the other. did is the change of the
 // Deployment.
-func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, seen look, made decision) (did reconcile.Change, failed failures) {
+func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, seen observed, made decision) (did reconcile.Change, failed failures) {
 	did, failed.deployment = applyDeployment(ctx, r.api, owner, seen, made)
 	if seen.set.Spec.Service != nil {
 		_, failed.service = r.api.Apply(ctx, owner, serviceFor(seen.set))
@@ -37,12 +37,12 @@ type applier interface {
 // applyDeployment applies the wanted Deployment. If a user deleted it after the pass saw it, the decision was about an object that is gone.
 // If that decision left out replicas, the API server gave the new Deployment its default. So applyDeployment applies again, with the
 // replicas of a new Deployment.
-func applyDeployment(ctx context.Context, api applier, owner *unstructured.Unstructured, seen look, made decision) (reconcile.Change, error) {
+func applyDeployment(ctx context.Context, api applier, owner *unstructured.Unstructured, seen observed, made decision) (reconcile.Change, error) {
 	did, err := api.Apply(ctx, owner, deploymentFor(seen.set, made))
 	if did != reconcile.Created || seen.deployment == nil {
 		return did, err
 	}
-	_, made = afresh(seen)
+	_, made = withoutDeployment(seen)
 	_, err = api.Apply(ctx, owner, deploymentFor(seen.set, made))
 	return did, err
 }
@@ -62,21 +62,21 @@ func (r *reconciler) removeService(ctx context.Context, owner *unstructured.Unst
 	if !metav1.IsControlledBy(live, owner) || live.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if err := r.api.StillWanted(ctx, owner); err != nil {
+	if err := r.api.CheckUnchanged(ctx, owner); err != nil {
 		return err
 	}
 	return r.api.Delete(ctx, services(), live)
 }
 
-// delaysNothing reports whether only the Service failed, with an error that needs no back-off: the operator must scale the Deployment in
+// onlyServiceFailed reports whether only the Service failed, with an error that needs no back-off: the operator must scale the Deployment in
 // time.
-func (f failures) delaysNothing() bool {
-	return f.deployment == nil && f.service != nil && !passes(f.service) && refusalOf(f.service) == nil
+func (f failures) onlyServiceFailed() bool {
+	return f.deployment == nil && f.service != nil && !needsNoReport(f.service) && refusalOf(f.service) == nil
 }
 
-// sorted separates failures that a user can fix from an error that the engine retries soon: another owner's Service must not delay the
+// problemAndError separates failures that a user can fix from an error that the engine retries soon: another owner's Service must not delay the
 // schedule. It also reports errors that repeat, in words that stay the same for each attempt.
-func (f failures) sorted() (found *problem, err error) {
+func (f failures) problemAndError() (found *problem, err error) {
 	for _, failure := range []error{f.deployment, f.service} {
 		refusal := refusalOf(failure)
 		if refusal == nil && err == nil {
@@ -86,14 +86,14 @@ func (f failures) sorted() (found *problem, err error) {
 			found = refusal
 		}
 	}
-	if found == nil && err != nil && !passes(err) {
+	if found == nil && err != nil && !needsNoReport(err) {
 		found = &problem{reasonApplyFails, "the operator cannot write the Deployment or the Service, and retries: its log has the reason; often an admission webhook does not answer", false}
 	}
 	return found, err
 }
 
-// passes reports whether an error needs no report: another client was faster, the API server is unavailable, or the operator stops.
-func passes(err error) bool {
+// needsNoReport reports whether an error needs no report: another client was faster, the API server is unavailable, or the operator stops.
+func needsNoReport(err error) bool {
 	return apierrors.IsConflict(err) || reconcile.IsUnavailable(err) || errors.Is(err, context.Canceled)
 }
 
@@ -108,7 +108,7 @@ func refusalOf(err error) *problem {
 	case errors.As(err, &foreign):
 		return &problem{reasonForeignObject, foreign.Error(), true}
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator (" + reconcile.RightsRemedy + "); if a quota is exceeded, raise it", true}
+		return &problem{reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator (" + reconcile.KindPermissionRemedy + "); if a quota is exceeded, raise it", true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

@@ -37,9 +37,9 @@ func (a *applies) Apply(_ context.Context, _ *unstructured.Unstructured, desired
 func TestADeploymentIsNeverMadeWithoutItsReplicas(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("the API server is gone")
-	byHand := func(t *testing.T) look { t.Helper(); return at(t, noon, scaled(8, markNoon, "kubectl")) }
+	byHand := func(t *testing.T) observed { t.Helper(); return at(t, noon, scaled(8, markNoon, "kubectl")) }
 	for story, test := range map[string]struct {
-		seen    look
+		seen    observed
 		answers []answer
 		asked   []string
 		did     reconcile.Change
@@ -92,13 +92,13 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
-			found, err := test.failed.sorted()
+			found, err := test.failed.problemAndError()
 			reason := ""
 			if found != nil {
 				reason = found.reason
 			}
 			same(t, reason, test.reason)
-			same(t, test.failed.delaysNothing(), test.punctual)
+			same(t, test.failed.onlyServiceFailed(), test.punctual)
 			if !errors.Is(err, test.err) {
 				t.Errorf("the error is %v, want %v", err, test.err)
 			}

@@ -32,8 +32,8 @@ type calendar struct {
 	week [hoursOfWeek]int
 }
 
-// turn is what a calendar gives for a time.
-type turn struct {
+// scheduledReplicas is what a calendar gives for a time.
+type scheduledReplicas struct {
 	// interval is the index of the interval that holds, or none.
 	interval int
 	replicas int32
@@ -124,8 +124,8 @@ func (c calendar) replicasOf(interval int) int32 {
 }
 
 // turnAt returns what the calendar gives for a time.
-func (c calendar) turnAt(now time.Time) turn {
-	found := turn{interval: c.at(now)}
+func (c calendar) turnAt(now time.Time) scheduledReplicas {
+	found := scheduledReplicas{interval: c.at(now)}
 	found.replicas = c.replicasOf(found.interval)
 	limit := now.Add(horizon)
 	for at := c.after(now); at.Before(limit); at = c.after(at) {

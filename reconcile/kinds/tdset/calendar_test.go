@@ -228,7 +228,7 @@ func checkYear(t *testing.T, spec v1.TDSetSpec, year int, name string) {
 		end := found[index+1].at
 		for _, now := range []time.Time{one.at, one.at.Add(time.Second), end.Add(-time.Second), end.Add(-1)} {
 			want := expected(found, index)
-			if diff := cmp.Diff(want, times.turnAt(now), cmp.AllowUnexported(turn{})); diff != "" {
+			if diff := cmp.Diff(want, times.turnAt(now), cmp.AllowUnexported(scheduledReplicas{})); diff != "" {
 				t.Fatalf("%s, %+v: at %s (-want +got):\n%s", name, spec, now, diff)
 			}
 		}
@@ -238,7 +238,7 @@ func checkYear(t *testing.T, spec v1.TDSetSpec, year int, name string) {
 		for day := range 365 {
 			now := first.AddDate(0, 0, day)
 			interval, replicas := oracle(spec, times.zone, now)
-			if diff := cmp.Diff(turn{interval: interval, replicas: replicas}, times.turnAt(now), cmp.AllowUnexported(turn{})); diff != "" {
+			if diff := cmp.Diff(scheduledReplicas{interval: interval, replicas: replicas}, times.turnAt(now), cmp.AllowUnexported(scheduledReplicas{})); diff != "" {
 				t.Fatalf("%s never changes; at %s (-want +got):\n%s", name, now, diff)
 			}
 		}
@@ -247,8 +247,8 @@ func checkYear(t *testing.T, spec v1.TDSetSpec, year int, name string) {
 }
 
 // expected returns the turn that must be announced after one of the oracle's changes.
-func expected(found []change, index int) turn {
-	want := turn{interval: found[index].interval, replicas: found[index].replicas, until: found[index+1].at}
+func expected(found []change, index int) scheduledReplicas {
+	want := scheduledReplicas{interval: found[index].interval, replicas: found[index].replicas, until: found[index+1].at}
 	for before := index; before > 0; before-- {
 		if found[before-1].replicas != want.replicas {
 			want.since = found[before].at

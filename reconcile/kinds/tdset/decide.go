@@ -26,8 +26,8 @@ type problem struct {
 	stalled bool
 }
 
-// look is what a pass observed of a TDSet, as plain values.
-type look struct {
+// observed is what a pass observed of a TDSet, as plain values.
+type observed struct {
 	now time.Time
 	set v1.TDSet
 	// times is the schedule. It is not valid if there is a problem.
@@ -36,7 +36,7 @@ type look struct {
 	// deployment is nil if there is none.
 	deployment *deployment
 	// autoscaler names the HorizontalPodAutoscaler of the Deployment, holder the one of the TDSet; empty for none.
-	autoscaler, holder string
+	autoscaler, setAutoscaler string
 }
 
 // deployment has the fields of a Deployment that decisions need.
@@ -50,9 +50,9 @@ type deployment struct {
 	mark string
 	// settled reports whether all Pods match the Deployment, and no others exist.
 	settled bool
-	// available reports whether enough Pods serve; why and whyLong are the Deployment's reason and message for that.
-	available    bool
-	why, whyLong string
+	// available reports whether enough Pods serve; why and availableMessage are the Deployment's reason and message for that.
+	available                         bool
+	availableReason, availableMessage string
 	// stuck is the Deployment's message for a rollout without progress, failure the one for Pods that it cannot create; empty if there is
 	// none.
 	stuck, failure string
@@ -62,18 +62,18 @@ type deployment struct {
 	pods, updated, ready int32
 }
 
-// course says which client decides the number of replicas.
-type course string
+// replicasDecider says which client decides the number of replicas.
+type replicasDecider string
 
 const (
 	// courseFollow: the operator sets the wanted number.
-	courseFollow course = "follow"
+	courseFollow replicasDecider = "follow"
 	// courseYield: another client has set another number since. It stays until the operator wants another one.
-	courseYield course = "yield"
+	courseYield replicasDecider = "yield"
 	// courseAutoscaled: a HorizontalPodAutoscaler always sets the number.
-	courseAutoscaled course = "autoscaled"
+	courseAutoscaled replicasDecider = "autoscaled"
 	// courseKeep: the wanted number is unknown.
-	courseKeep course = "keep"
+	courseKeep replicasDecider = "keep"
 )
 
 // The marks of numbers: held by spec.replicas, from the schedule, or left to an autoscaler.
@@ -85,9 +85,9 @@ const (
 
 // decision is what a pass does about replicas.
 type decision struct {
-	course course
+	course replicasDecider
 	// turn is what the schedule gives. It is not valid if the schedule cannot be read.
-	turn turn
+	turn scheduledReplicas
 	// wanted is the number of replicas by the schedule or by spec.replicas.
 	wanted int32
 	// replicas is the number to apply to the Deployment; nil leaves it to the client that set it.
@@ -99,8 +99,8 @@ type decision struct {
 }
 
 // decide decides which client sets the replicas, and what the operator must write for that.
-func decide(seen look) decision {
-	made, known := aim(seen)
+func decide(seen observed) decision {
+	made, known := wantedReplicas(seen)
 	made.replicas = &made.wanted
 	found := seen.deployment
 	switch {
@@ -109,10 +109,10 @@ func decide(seen look) decision {
 	case seen.autoscaler != "":
 		made.course, made.mark = courseAutoscaled, markAutoscaled
 		if found.scaler != "" || found.replicas != 0 || !known {
-			made.replicas = found.kept()
+			made.replicas = found.replicasToKeep()
 		} // else the operator set the 0, from which an autoscaler does not scale: the operator sets the wanted number
 	case !known:
-		made.course, made.replicas, made.mark = courseKeep, found.kept(), found.mark
+		made.course, made.replicas, made.mark = courseKeep, found.replicasToKeep(), found.mark
 	case found.mark == made.mark && found.scaler != "" && found.replicas != made.wanted:
 		made.course, made.replicas = courseYield, nil
 	}
@@ -122,8 +122,8 @@ func decide(seen look) decision {
 	return made
 }
 
-// aim returns what the operator would set if no other client did, and whether that is known.
-func aim(seen look) (made decision, known bool) {
+// wantedReplicas returns what the operator would set if no other client did, and whether that is known.
+func wantedReplicas(seen observed) (made decision, known bool) {
 	made, known = decision{wanted: seen.set.Spec.DefaultReplica, course: courseFollow}, seen.problem == nil
 	if known {
 		made.turn = seen.times.turnAt(seen.now)
@@ -135,31 +135,31 @@ func aim(seen look) (made decision, known bool) {
 	return made, known
 }
 
-// afresh returns what the pass observes and decides after the Deployment turned out to be gone.
-func afresh(seen look) (look, decision) {
+// withoutDeployment returns what the pass observes and decides after the Deployment turned out to be gone.
+func withoutDeployment(seen observed) (observed, decision) {
 	seen.deployment = nil
 	return seen, decide(seen)
 }
 
 // markOf returns a mark that differs for each change of the schedule, also if the number is the same at another time.
-func markOf(found turn) string {
+func markOf(found scheduledReplicas) string {
 	if found.since.IsZero() {
 		return fmt.Sprint(found.replicas)
 	}
 	return fmt.Sprintf(markSince, found.replicas, found.since.UTC().Format(time.RFC3339))
 }
 
-// kept returns the replicas to apply so that they stay as they are. That is nil if another client set them. If this operator did, it is the
+// replicasToKeep returns the replicas to apply so that they stay as they are. That is nil if another client set them. If this operator did, it is the
 // same number, because the API server removes a field that its only owner no longer applies.
-func (d deployment) kept() *int32 {
+func (d deployment) replicasToKeep() *int32 {
 	if d.scaler != "" {
 		return nil
 	}
 	return &d.replicas
 }
 
-// again returns how long to wait until something is due that no change of an object announces.
-func again(seen look, made decision) time.Duration {
+// requeueAfter returns how long to wait until something is due that no change of an object announces.
+func requeueAfter(seen observed, made decision) time.Duration {
 	wait := longestWait
 	if minutes := seen.set.Spec.IntervalMint; minutes != nil {
 		wait = min(wait, time.Duration(*minutes)*time.Minute)
@@ -167,14 +167,14 @@ func again(seen look, made decision) time.Duration {
 	if until := made.turn.until; !until.IsZero() {
 		wait = min(wait, until.Sub(seen.now))
 	}
-	if left := lateAfter - underway(seen); left > 0 && left < lateAfter {
+	if left := lateAfter - progressingFor(seen); left > 0 && left < lateAfter {
 		wait = min(wait, left)
 	}
 	return wait
 }
 
-// underway returns for how long Pods have been in progress; 0 if they are not.
-func underway(seen look) time.Duration {
+// progressingFor returns for how long Pods have been in progress; 0 if they are not.
+func progressingFor(seen observed) time.Duration {
 	since := meta.FindStatusCondition(seen.set.Status.Conditions, v1.ConditionProgressing)
 	if since == nil || since.Status != metav1.ConditionTrue || seen.deployment == nil || seen.deployment.settled {
 		return 0
@@ -183,7 +183,7 @@ func underway(seen look) time.Duration {
 }
 
 // problemOf returns the worst problem that prevents a TDSet from matching its spec; nil for none.
-func problemOf(seen look, made decision) *problem {
+func problemOf(seen observed, made decision) *problem {
 	name, found := seen.set.Name, seen.deployment
 	if found != nil {
 		if halted := problemWithPods(name, *found); halted != nil {
@@ -197,11 +197,11 @@ func problemOf(seen look, made decision) *problem {
 		return &problem{reasonAutoscaled, autoscaled(seen, made), true}
 	case made.course == courseYield:
 		return &problem{reasonScaledByHand, scaledByHand(name, *found, made), false}
-	case seen.holder != "" && seen.set.Spec.Replicas == nil:
-		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s cannot scale this TDSet while spec.replicas is unset, so the operator follows the schedule: run kubectl scale tdset %s --replicas=%d once to let it scale instead, or delete the HorizontalPodAutoscaler", seen.holder, name, max(made.wanted, 1)), true}
-	case seen.holder != "":
-		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s sets spec.replicas, so the operator does not follow the schedule: delete it and remove spec.replicas, or keep it and use a Deployment instead of the TDSet", seen.holder), true}
-	case underway(seen) >= lateAfter:
+	case seen.setAutoscaler != "" && seen.set.Spec.Replicas == nil:
+		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s cannot scale this TDSet while spec.replicas is unset, so the operator follows the schedule: run kubectl scale tdset %s --replicas=%d once to let it scale instead, or delete the HorizontalPodAutoscaler", seen.setAutoscaler, name, max(made.wanted, 1)), true}
+	case seen.setAutoscaler != "":
+		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s sets spec.replicas, so the operator does not follow the schedule: delete it and remove spec.replicas, or keep it and use a Deployment instead of the TDSet", seen.setAutoscaler), true}
+	case progressingFor(seen) >= lateAfter:
 		return &problem{reasonPodsNotReady, fmt.Sprintf("for more than %.0f minutes, %s; the nodes may have no room, or the Pods do not become ready", lateAfter.Minutes(), howMany(seen)), false}
 	}
 	return nil
@@ -221,13 +221,13 @@ func problemWithPods(name string, found deployment) *problem {
 }
 
 // howMany returns how many Pods serve, and where to see what the others wait for.
-func howMany(seen look) string {
+func howMany(seen observed) string {
 	return fmt.Sprintf("%d Pods serve and %d are wanted; kubectl get pods -l %s shows what they wait for", seen.deployment.ready, seen.deployment.replicas, selectorOf(seen.set))
 }
 
 // autoscaled describes what an autoscaler does. From 0 replicas it does not scale, unless it may scale to 0 itself (Kubernetes
 // documentation, "Horizontal Pod Autoscaling", "Implicit maintenance-mode deactivation").
-func autoscaled(seen look, made decision) string {
+func autoscaled(seen observed, made decision) string {
 	name, found := seen.set.Name, seen.deployment
 	switch {
 	case found.replicas != 0 || found.scaler == "" && *made.replicas != 0:

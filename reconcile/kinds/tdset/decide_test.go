@@ -28,15 +28,15 @@ const (
 const markNight = "0 since 2026-11-21T00:00:00Z"
 
 // at returns what a pass observes of the founding document's TDSet at a time.
-func at(t *testing.T, now string, found *deployment) look {
+func at(t *testing.T, now string, found *deployment) observed {
 	t.Helper()
 	set := v1.TDSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}, Spec: seedSpec("UTC")}
 	set.Spec.Container = v1.Container{Image: "crccheck/hello-world", Port: 8000}
-	return look{now: clock(t, now), set: set, times: read(t, set.Spec), deployment: found}
+	return observed{now: clock(t, now), set: set, times: read(t, set.Spec), deployment: found}
 }
 
 // atNight returns what a pass observes in the hour after midnight, for a TDSet with 0 replicas then.
-func atNight(t *testing.T, found *deployment) look {
+func atNight(t *testing.T, found *deployment) observed {
 	t.Helper()
 	seen := at(t, "2026-11-21T00:30:00Z", found)
 	seen.set.Spec.DefaultReplica = 0
@@ -48,16 +48,16 @@ func atNight(t *testing.T, found *deployment) look {
 func running(replicas int32, mark string) *deployment { return scaled(replicas, mark, "") }
 
 func scaled(replicas int32, mark, by string) *deployment {
-	return &deployment{replicas: replicas, mark: mark, scaler: by, settled: true, available: true, why: "MinimumReplicasAvailable", whyLong: "Deployment has minimum availability.", pods: replicas, updated: replicas, ready: replicas}
+	return &deployment{replicas: replicas, mark: mark, scaler: by, settled: true, available: true, availableReason: "MinimumReplicasAvailable", availableMessage: "Deployment has minimum availability.", pods: replicas, updated: replicas, ready: replicas}
 }
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	autoscaled := func(seen look) look { seen.autoscaler = "web-cpu"; return seen }
-	held := func(seen look, replicas int32) look { seen.set.Spec.Replicas = &replicas; return seen }
-	zoneless := func(seen look) look { seen.problem = &problem{reason: reasonInvalidTimeZone}; return seen }
+	autoscaled := func(seen observed) observed { seen.autoscaler = "web-cpu"; return seen }
+	held := func(seen observed, replicas int32) observed { seen.set.Spec.Replicas = &replicas; return seen }
+	zoneless := func(seen observed) observed { seen.problem = &problem{reason: reasonInvalidTimeZone}; return seen }
 	for story, test := range map[string]struct {
-		seen look
+		seen observed
 		want string
 	}{
 		"there is no Deployment":                                  {at(t, noon, nil), "follow: sets 5 for " + markNoon},
@@ -83,7 +83,7 @@ func TestDecide(t *testing.T) {
 		"and by day the operator sets the wanted number":  {autoscaled(at(t, noon, running(0, "autoscaled"))), "autoscaled: sets 5 for autoscaled"},
 		"also if the Deployment was made by night":        {autoscaled(at(t, noon, running(0, markNight))), "autoscaled: sets 5 for autoscaled"},
 		"also if a number is held":                        {held(autoscaled(atNight(t, running(0, "autoscaled"))), 8), "autoscaled: sets 8 for autoscaled"},
-		"but a 0 that another client set stays":           {autoscaled(at(t, noon, scaled(0, "autoscaled", somebody))), "autoscaled: sets nothing for autoscaled"},
+		"but a 0 that another client set stays":           {autoscaled(at(t, noon, scaled(0, "autoscaled", unknownScaler))), "autoscaled: sets nothing for autoscaled"},
 		"and with an invalid time zone, nothing changes":  {zoneless(autoscaled(at(t, noon, running(0, "autoscaled")))), "autoscaled: sets 0 for autoscaled"},
 
 		"held at a number":                       {held(at(t, noon, running(5, markNoon)), 8), "follow: sets 8 for 8 held"},
@@ -141,7 +141,7 @@ func TestAYearOfChanges(t *testing.T) {
 		if wrote && writes%7 == 0 {
 			seen.deployment.replicas, seen.deployment.scaler = 20, "kubectl"
 		}
-		seen.now = seen.now.Add(again(seen, made))
+		seen.now = seen.now.Add(requeueAfter(seen, made))
 	}
 	if writes < 365*5 || looks > 366*24+writes || yields == 0 {
 		t.Errorf("a year took %d writes and %d looks, of which %d yielded", writes, looks, yields)
@@ -169,7 +169,7 @@ func TestAgain(t *testing.T) {
 			t.Parallel()
 			seen := at(t, test.now, nil)
 			seen.set.Spec.IntervalMint = test.minutes
-			same(t, again(seen, decide(seen)), test.want)
+			same(t, requeueAfter(seen, decide(seen)), test.want)
 		})
 	}
 	late := at(t, noon, running(5, markNoon))
@@ -177,6 +177,6 @@ func TestAgain(t *testing.T) {
 	for minutes, want := range map[int]time.Duration{4: 6 * time.Minute, 10: time.Hour, 20: time.Hour} {
 		since := metav1.NewTime(late.now.Add(-time.Duration(minutes) * time.Minute))
 		late.set.Status.Conditions = []metav1.Condition{{Type: v1.ConditionProgressing, Status: metav1.ConditionTrue, LastTransitionTime: since}}
-		same(t, again(late, decide(late)), want)
+		same(t, requeueAfter(late, decide(late)), want)
 	}
 }

@@ -18,8 +18,8 @@ import (
 
 // observe reads everything about a TDSet from caches. A cache may be late, and the operator could undo what another client scaled a moment
 // ago. So it sets replicas only on the version of the Deployment that it read here (deploymentFor).
-func (r *reconciler) observe(set v1.TDSet) (look, error) {
-	seen := look{now: r.now(), set: set}
+func (r *reconciler) observe(set v1.TDSet) (observed, error) {
+	seen := observed{now: r.now(), set: set}
 	seen.times, seen.problem = readCalendar(set.Spec)
 	for _, autoscaler := range r.api.Cached(autoscalers()).Indexed(indexTarget, keyFor(set.Namespace, set.Name)) {
 		switch target := targetOf(autoscaler); {
@@ -27,11 +27,11 @@ func (r *reconciler) observe(set v1.TDSet) (look, error) {
 		case target.isDeployment():
 			seen.autoscaler = autoscaler.GetName()
 		case target.isSet():
-			seen.holder = autoscaler.GetName()
+			seen.setAutoscaler = autoscaler.GetName()
 		}
 	}
 	object, found := r.api.Cached(deployments()).Get(set.Namespace, set.Name)
-	if !found || isAnothers(object, set) {
+	if !found || hasOtherController(object, set) {
 		return seen, nil
 	}
 	var err error
@@ -39,8 +39,8 @@ func (r *reconciler) observe(set v1.TDSet) (look, error) {
 	return seen, err
 }
 
-// isAnothers reports whether an object has a controller other than the TDSet.
-func isAnothers(object *unstructured.Unstructured, set v1.TDSet) bool {
+// hasOtherController reports whether an object has a controller other than the TDSet.
+func hasOtherController(object *unstructured.Unstructured, set v1.TDSet) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return controller != nil && controller.UID != set.UID
 }
@@ -64,7 +64,7 @@ func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 		holds := condition.Status == corev1.ConditionTrue
 		switch condition.Type {
 		case appsv1.DeploymentAvailable:
-			found.available, found.why, found.whyLong = holds, condition.Reason, condition.Message
+			found.available, found.availableReason, found.availableMessage = holds, condition.Reason, condition.Message
 		case appsv1.DeploymentProgressing:
 			if condition.Status == corev1.ConditionFalse {
 				found.stuck = condition.Message
@@ -82,9 +82,9 @@ func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 // operator. No Deployment of the API has such a field.
 const scalerField = "replicasSetBy"
 
-// somebody stands for an unknown client: replicas are set, and no field manager owns them. This operator owns what it sets. A client that
+// unknownScaler stands for an unknown client: replicas are set, and no field manager owns them. This operator owns what it sets. A client that
 // scales to 0 with the scale subresource owns nothing, because Scale leaves out a 0 (API reference, autoscaling/v1).
-const somebody = "another client"
+const unknownScaler = "another client"
 
 // keepScaler is the transform of the Deployments' cache: of managedFields it keeps only who set the replicas.
 func keepScaler(item any) (any, error) {
@@ -115,7 +115,7 @@ func hasDefault(object *unstructured.Unstructured) bool {
 // scalerOf returns the field manager that last set spec.replicas; empty if this operator did. A default that no manager owns was set by no
 // client, and this operator may set it: an earlier operator died before it set a number.
 func scalerOf(entries []metav1.ManagedFieldsEntry, isDefault bool) string {
-	scaler, when := somebody, time.Time{}
+	scaler, when := unknownScaler, time.Time{}
 	if isDefault {
 		scaler = ""
 	}
@@ -130,7 +130,7 @@ func scalerOf(entries []metav1.ManagedFieldsEntry, isDefault bool) string {
 		if entry.Time != nil {
 			at = entry.Time.Time
 		}
-		if scaler == somebody || scaler == "" || at.After(when) {
+		if scaler == unknownScaler || scaler == "" || at.After(when) {
 			scaler, when = entry.Manager, at
 		}
 	}

@@ -44,9 +44,9 @@ func TestWhoHasScaled(t *testing.T) {
 		"this operator and another, alike": {ours + "," + argo, ""},
 		"another client since":             {oursLess + "," + kubectl + "," + kubelets, "kubectl"},
 		"two since: the later one":         {oursLess + "," + argo + "," + kubectl, "kubectl"},
-		"no manager owns it: scaled to 0":  {oursLess + "," + kubelets, somebody},
-		"there are no managers":            {"", somebody},
-		"a manager that cannot be read":    {`{manager: kubectl, operation: Update, apiVersion: apps/v1, fieldsType: FieldsV1}`, somebody},
+		"no manager owns it: scaled to 0":  {oursLess + "," + kubelets, unknownScaler},
+		"there are no managers":            {"", unknownScaler},
+		"a manager that cannot be read":    {`{manager: kubectl, operation: Update, apiVersion: apps/v1, fieldsType: FieldsV1}`, unknownScaler},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -89,11 +89,11 @@ func TestDeploymentOf(t *testing.T) {
 		status string
 		want   deployment
 	}{
-		"all is well":                            {rolled + ", conditions: [" + available + "]", deployment{settled: true, available: true, why: "MinimumReplicasAvailable", whyLong: "m", pods: 3, ready: 3}},
+		"all is well":                            {rolled + ", conditions: [" + available + "]", deployment{settled: true, available: true, availableReason: "MinimumReplicasAvailable", availableMessage: "m", pods: 3, ready: 3}},
 		"its controller has not observed it yet": {"observedGeneration: 1, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3", deployment{pods: 3, ready: 3}},
 		"a Pod starts":                           {"observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 2, availableReplicas: 2", deployment{pods: 3, ready: 2}},
 		"a Pod is old":                           {"observedGeneration: 2, replicas: 4, updatedReplicas: 3, readyReplicas: 4, availableReplicas: 4", deployment{pods: 4, ready: 4}},
-		"too few serve":                          {rolled + ", conditions: [{type: Available, status: 'False', reason: MinimumReplicasUnavailable, message: m}]", deployment{settled: true, why: "MinimumReplicasUnavailable", whyLong: "m", pods: 3, ready: 3}},
+		"too few serve":                          {rolled + ", conditions: [{type: Available, status: 'False', reason: MinimumReplicasUnavailable, message: m}]", deployment{settled: true, availableReason: "MinimumReplicasUnavailable", availableMessage: "m", pods: 3, ready: 3}},
 		"a roll-out is stuck":                    {rolled + ", conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: late}]", deployment{settled: true, stuck: "late", pods: 3, ready: 3}},
 		"a quota is used up":                     {rolled + ", conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate, message: quota}]", deployment{settled: true, failure: "quota", pods: 3, ready: 3}},
 	} {

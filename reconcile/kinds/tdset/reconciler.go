@@ -12,8 +12,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// helpEvery is the time before the operator retries what was refused.
-const helpEvery = 15 * time.Second
+// stalledInterval is the time before the operator retries what was refused.
+const stalledInterval = 15 * time.Second
 
 type reconciler struct {
 	api *reconcile.Client
@@ -36,25 +36,25 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	made := decide(seen)
 	did, failed := r.act(ctx, object, seen, made)
 	if did == reconcile.Created {
-		seen, made = afresh(seen)
+		seen, made = withoutDeployment(seen)
 	}
 	if reconcile.IsNamespaceTerminating(failed.deployment) || reconcile.IsNamespaceTerminating(failed.service) {
 		return reconcile.Outcome{}, nil
 	}
-	found, err := failed.sorted()
-	if failed.delaysNothing() {
-		logr.FromContextOrDiscard(ctx).Error(err, "failed to write Service, retrying", "op", "apply", "every", helpEvery.String())
+	found, err := failed.problemAndError()
+	if failed.onlyServiceFailed() {
+		logr.FromContextOrDiscard(ctx).Error(err, "failed to write Service, retrying", "op", "apply", "every", stalledInterval.String())
 		err = nil
 	}
-	wait := again(seen, made)
+	wait := requeueAfter(seen, made)
 	switch {
 	case found != nil:
-		wait = min(wait, helpEvery)
+		wait = min(wait, stalledInterval)
 	case err != nil:
 		return reconcile.Outcome{}, err
 	default:
 		found = problemOf(seen, made)
 	}
 	status := statusOf(seen, made, did, found)
-	return reconcile.Outcome{Status: status, Events: tell(seen, made, did, status), Again: wait}, err
+	return reconcile.Outcome{Status: status, Events: eventsFor(seen, made, did, status), RequeueAfter: wait}, err
 }

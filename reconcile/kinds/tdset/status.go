@@ -41,7 +41,7 @@ const (
 )
 
 // statusOf returns the whole status of a TDSet after a pass: did is the change of its Deployment, found its problem.
-func statusOf(seen look, made decision, did reconcile.Change, found *problem) v1.TDSetStatus {
+func statusOf(seen observed, made decision, did reconcile.Change, found *problem) v1.TDSetStatus {
 	status := v1.TDSetStatus{
 		ObservedGeneration: seen.set.Generation,
 		Conditions:         slices.Clone(seen.set.Status.Conditions),
@@ -68,24 +68,24 @@ func statusOf(seen look, made decision, did reconcile.Change, found *problem) v1
 }
 
 // availability returns the condition Available, as the Deployment reports it.
-func availability(seen look) metav1.Condition {
+func availability(seen observed) metav1.Condition {
 	found := seen.deployment
 	switch {
 	case found == nil:
 		return condition(v1.ConditionAvailable, false, reasonNoDeployment, "there is no Deployment yet")
-	case found.why == "":
+	case found.availableReason == "":
 		return condition(v1.ConditionAvailable, false, reasonUnavailable, "Kubernetes has not processed the Deployment yet")
 	default:
-		return condition(v1.ConditionAvailable, found.available, found.why, found.whyLong)
+		return condition(v1.ConditionAvailable, found.available, found.availableReason, found.availableMessage)
 	}
 }
 
 // progress returns the condition Progressing: whether Pods are being started, replaced or ended. A Deployment that changed a moment ago is
 // in progress.
-func progress(seen look, did reconcile.Change, found *problem) metav1.Condition {
+func progress(seen observed, did reconcile.Change, found *problem) metav1.Condition {
 	changed := did == reconcile.Created || did == reconcile.Updated || did == reconcile.Awaiting
 	switch {
-	case !changed && found != nil && halts(seen, *found):
+	case !changed && found != nil && stopsProgress(seen, *found):
 		return condition(v1.ConditionProgressing, false, found.reason, found.message)
 	case changed || seen.deployment == nil:
 		return condition(v1.ConditionProgressing, true, reasonUpdating, "Pods are being started, replaced or ended")
@@ -96,8 +96,8 @@ func progress(seen look, did reconcile.Change, found *problem) metav1.Condition 
 	}
 }
 
-// halts reports whether a problem stops Pods from being started, replaced or ended.
-func halts(seen look, found problem) bool {
+// stopsProgress reports whether a problem stops Pods from being started, replaced or ended.
+func stopsProgress(seen observed, found problem) bool {
 	return found.stalled && (seen.deployment == nil || slices.Contains([]string{reasonRolloutStuck, reasonRolloutPaused, reasonPodsNotCreated}, found.reason))
 }
 
@@ -109,7 +109,7 @@ func degradation(found *problem) metav1.Condition {
 }
 
 // readiness returns the condition Ready, which sums up the others.
-func readiness(seen look, available, progressing metav1.Condition, found *problem) metav1.Condition {
+func readiness(seen observed, available, progressing metav1.Condition, found *problem) metav1.Condition {
 	switch {
 	case found != nil:
 		return condition(v1.ConditionReady, false, found.reason, found.message)
@@ -132,14 +132,14 @@ func condition(kind string, holds bool, reason, message string) metav1.Condition
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-func set(status *v1.TDSetStatus, seen look, condition metav1.Condition) {
+func set(status *v1.TDSetStatus, seen observed, condition metav1.Condition) {
 	condition.ObservedGeneration = status.ObservedGeneration
 	condition.LastTransitionTime = metav1.NewTime(seen.now)
 	reconcile.SetCondition(&status.Conditions, condition)
 }
 
 // setOrRemove sets a condition that exists only while it is true, with the words of another condition.
-func setOrRemove(status *v1.TDSetStatus, seen look, kind string, holds bool, words metav1.Condition) {
+func setOrRemove(status *v1.TDSetStatus, seen observed, kind string, holds bool, words metav1.Condition) {
 	if !holds {
 		meta.RemoveStatusCondition(&status.Conditions, kind)
 		return
@@ -148,15 +148,15 @@ func setOrRemove(status *v1.TDSetStatus, seen look, kind string, holds bool, wor
 	set(status, seen, words)
 }
 
-// tell returns the events for what the operator did and what went wrong.
-func tell(seen look, made decision, did reconcile.Change, after v1.TDSetStatus) []reconcile.Event {
+// eventsFor returns the events for what the operator did and what went wrong.
+func eventsFor(seen observed, made decision, did reconcile.Change, after v1.TDSetStatus) []reconcile.Event {
 	events := []reconcile.Event{}
 	switch {
 	case did == reconcile.Created:
-		note := fmt.Sprintf("created Deployment %s with %d replicas (%s)", seen.set.Name, *made.replicas, because(seen, made))
+		note := fmt.Sprintf("created Deployment %s with %d replicas (%s)", seen.set.Name, *made.replicas, originOfReplicas(seen, made))
 		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: reasonCreated, Action: "Create", Note: note})
 	case did == reconcile.Updated && seen.deployment != nil && made.replicas != nil && seen.deployment.replicas != *made.replicas:
-		note := fmt.Sprintf("scaled Deployment %s from %d to %d replicas (%s)", seen.set.Name, seen.deployment.replicas, *made.replicas, because(seen, made))
+		note := fmt.Sprintf("scaled Deployment %s from %d to %d replicas (%s)", seen.set.Name, seen.deployment.replicas, *made.replicas, originOfReplicas(seen, made))
 		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: reasonScaled, Action: "Scale", Note: note})
 	}
 	was := meta.FindStatusCondition(seen.set.Status.Conditions, v1.ConditionDegraded)
@@ -171,8 +171,8 @@ func tell(seen look, made decision, did reconcile.Change, after v1.TDSetStatus) 
 	return events
 }
 
-// because returns the origin of a number of replicas.
-func because(seen look, made decision) string {
+// originOfReplicas returns the origin of a number of replicas.
+func originOfReplicas(seen observed, made decision) string {
 	switch {
 	case seen.set.Spec.Replicas != nil:
 		return "spec.replicas"

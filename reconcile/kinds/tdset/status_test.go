@@ -48,10 +48,10 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 	crowded := at(t, noon, unsettled)
 	crowded.set.Status.Conditions = []metav1.Condition{{Type: v1.ConditionProgressing, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(crowded.now.Add(-lateAfter))}}
 	down := running(5, markNoon)
-	down.available, down.why = false, "MinimumReplicasUnavailable"
+	down.available, down.availableReason = false, "MinimumReplicasUnavailable"
 	forbidden := apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))
 	for story, test := range map[string]struct {
-		seen    look
+		seen    observed
 		did     reconcile.Change
 		failure error
 		want    string
@@ -109,7 +109,7 @@ func TestStatusTellsTheSchedule(t *testing.T) {
 	same(t, *status.ScheduledReplicas, int32(5))
 	same(t, summary(status), "A=True/MinimumReplicasAvailable P=False/Settled D=False/Settled R=True/Held")
 
-	seen.holder = "cpu"
+	seen.setAutoscaler = "cpu"
 	made := decide(seen)
 	same(t, problemOf(seen, made).reason, reasonAutoscaled)
 }
@@ -117,9 +117,9 @@ func TestStatusTellsTheSchedule(t *testing.T) {
 // TestADeploymentMadeAfreshIsToldAsSuch: a user deleted the Deployment after the pass saw that another client had scaled it.
 func TestADeploymentMadeAfreshIsToldAsSuch(t *testing.T) {
 	t.Parallel()
-	seen, made := afresh(at(t, noon, scaled(8, markNoon, "kubectl")))
+	seen, made := withoutDeployment(at(t, noon, scaled(8, markNoon, "kubectl")))
 	found := problemOf(seen, made)
-	events := tell(seen, made, reconcile.Created, statusOf(seen, made, reconcile.Created, found))
+	events := eventsFor(seen, made, reconcile.Created, statusOf(seen, made, reconcile.Created, found))
 	if found != nil || len(events) != 1 || events[0].Note != "created Deployment web with 5 replicas (interval 09:00-17:00)" {
 		t.Errorf("problem %+v, events %+v", found, events)
 	}
@@ -132,16 +132,16 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	autoscaled.autoscaler = "cpu"
 	idle := atNight(t, running(0, "autoscaled"))
 	idle.autoscaler = "cpu"
-	stopped := at(t, noon, scaled(0, "autoscaled", somebody))
+	stopped := at(t, noon, scaled(0, "autoscaled", unknownScaler))
 	stopped.autoscaler = "cpu"
 	unread := at(t, noon, running(5, markNoon))
-	unread.holder = "cpu"
+	unread.setAutoscaler = "cpu"
 	holding := unread
 	eight := int32(8)
 	holding.set.Spec.Replicas, holding.deployment = &eight, running(8, "8 held")
 	byHand := at(t, noon, scaled(8, markNoon, "kubectl"))
 	for _, test := range []struct {
-		seen  look
+		seen  observed
 		words []string
 	}{
 		{byHand, []string{"kubectl has set", "to 8, and 5 are wanted", "kubectl scale deployment web --replicas=5", "kubectl scale tdset web --replicas=8"}},
@@ -171,7 +171,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 func TestTell(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {
-		seen  look
+		seen  observed
 		did   reconcile.Change
 		want  []string
 		again bool
@@ -193,7 +193,7 @@ func TestTell(t *testing.T) {
 				test.seen.set.Status = statusOf(before, made, reconcile.Unchanged, problemOf(before, made))
 			}
 			made := decide(test.seen)
-			events := tell(test.seen, made, test.did, statusOf(test.seen, made, test.did, problemOf(test.seen, made)))
+			events := eventsFor(test.seen, made, test.did, statusOf(test.seen, made, test.did, problemOf(test.seen, made)))
 			got := []string{}
 			for index, event := range events {
 				said := fmt.Sprintf("%s %s %s", event.Type, event.Reason, event.Note)
@@ -210,5 +210,5 @@ func TestTell(t *testing.T) {
 // TestReasonsAreDocumented: the document explains every reason that users find in a status.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
-	reasons.Documented(t, "../../../docs/tdset.md", reasons.Constants(t, ".", "reason"))
+	reasons.CheckDocumented(t, "../../../docs/tdset.md", reasons.Constants(t, ".", "reason"))
 }

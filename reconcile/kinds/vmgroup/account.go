@@ -42,8 +42,8 @@ type access struct {
 	place   vcenter.Place
 }
 
-// known is the content of a Secret.
-type known struct {
+// cachedAccess is the content of a Secret.
+type cachedAccess struct {
 	access
 	// from is the Secret's namespace; empty for the operator's environment.
 	from string
@@ -81,30 +81,30 @@ func groupOf(group v1alpha1.VmGroup, found access) vcenter.Group {
 			Datacenter: cmp.Or(spec.Datacenter, found.place.Datacenter), Folder: cmp.Or(spec.Folder, found.place.Folder),
 			ResourcePool: cmp.Or(spec.ResourcePool, found.place.ResourcePool), Datastore: cmp.Or(spec.Datastore, found.place.Datastore),
 		},
-		Folder: folderName(group.Namespace, group.Name), UID: string(group.UID), Template: spec.Template, Leaving: leaving,
+		Folder: folderName(group.Namespace, group.Name), UID: string(group.UID), Template: spec.Template, DeletingMachines: leaving,
 	}
 }
 
 // access finds the account for a group: from memory if it is recent, else from the Secrets, else from the environment.
-func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (known, *problem, error) {
+func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (cachedAccess, *problem, error) {
 	found, wrong, err := r.found(ctx, group.Namespace)
 	if group.DeletionTimestamp == nil || err != nil && !apierrors.IsForbidden(err) {
 		return found, wrong, err
 	}
-	var now *known
+	var now *cachedAccess
 	if wrong == nil && err == nil {
 		now = &found
 	}
-	if chosen := kept(group.Namespace, r.usedBy(keyOf(group)), now); chosen != nil {
+	if chosen := accessWhileDeleting(group.Namespace, r.usedBy(keyOf(group)), now); chosen != nil {
 		return *chosen, nil, nil
 	}
-	return known{}, wrong, err
+	return cachedAccess{}, wrong, err
 }
 
-// kept returns the account for a group that is being deleted. It is the one with which the operator last saw the machines, until the
+// accessWhileDeleting returns the account for a group that is being deleted. It is the one with which the operator last saw the machines, until the
 // group's own namespace has another Secret. When a namespace is deleted, its Secret is often deleted first, and the operator's own account
 // is a different one. used and found are nil if there is none.
-func kept(namespace string, used, found *known) *known {
+func accessWhileDeleting(namespace string, used, found *cachedAccess) *cachedAccess {
 	if used == nil || found != nil && (found.from == namespace || used.from != namespace) {
 		return found
 	}
@@ -112,7 +112,7 @@ func kept(namespace string, used, found *known) *known {
 }
 
 // found finds the account for the groups of a namespace.
-func (r *reconciler) found(ctx context.Context, namespace string) (known, *problem, error) {
+func (r *reconciler) found(ctx context.Context, namespace string) (cachedAccess, *problem, error) {
 	r.mu.Lock()
 	last, remembered := r.accounts[namespace]
 	r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *reconciler) found(ctx context.Context, namespace string) (known, *probl
 	}
 	found, wrong, err := r.look(ctx, namespace)
 	if wrong != nil || err != nil {
-		return known{}, wrong, err
+		return cachedAccess{}, wrong, err
 	}
 	found.at = r.now()
 	r.mu.Lock()
@@ -130,21 +130,21 @@ func (r *reconciler) found(ctx context.Context, namespace string) (known, *probl
 	return found, nil, nil
 }
 
-// mistrust makes the next pass read the Secret again: the vCenter does not accept its content.
-func (r *reconciler) mistrust(namespace string) {
+// forgetAccount makes the next pass read the Secret again: the vCenter does not accept its content.
+func (r *reconciler) forgetAccount(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.accounts, namespace)
 }
 
-// use records the account with which the operator saw a group's machines.
-func (r *reconciler) use(key types.NamespacedName, found known) {
+// rememberAccess records the account with which the operator saw a group's machines.
+func (r *reconciler) rememberAccess(key types.NamespacedName, found cachedAccess) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.used[key] = found
 }
 
-func (r *reconciler) usedBy(key types.NamespacedName) *known {
+func (r *reconciler) usedBy(key types.NamespacedName) *cachedAccess {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if used, is := r.used[key]; is {
@@ -153,7 +153,7 @@ func (r *reconciler) usedBy(key types.NamespacedName) *known {
 	return nil
 }
 
-func (r *reconciler) look(ctx context.Context, namespace string) (known, *problem, error) {
+func (r *reconciler) look(ctx context.Context, namespace string) (cachedAccess, *problem, error) {
 	var hidden error
 	for _, place := range r.settings.places(namespace) {
 		found, missing, err := r.accountOf(ctx, place)
@@ -164,20 +164,20 @@ func (r *reconciler) look(ctx context.Context, namespace string) (known, *proble
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil || missing != nil:
-			return known{}, missing, err
+			return cachedAccess{}, missing, err
 		case place != r.settings.Namespace && !r.settings.mayReach(found.account.Host):
-			return known{}, strayed(namespace), nil
+			return cachedAccess{}, hostNotAllowed(namespace), nil
 		}
-		return known{access: found, from: place}, nil, nil
+		return cachedAccess{access: found, from: place}, nil, nil
 	}
-	if !r.settings.lends(namespace) {
-		return known{}, unlent(namespace), nil
+	if !r.settings.sharesWith(namespace) {
+		return cachedAccess{}, accountNotShared(namespace), nil
 	}
 	found, missing := accessFrom(r.settings.Environment)
 	if len(missing) > 0 {
-		return known{}, nowhere(namespace, r.settings.Namespace, hidden), nil
+		return cachedAccess{}, noAccount(namespace, r.settings.Namespace, hidden), nil
 	}
-	return known{access: found}, nil, nil
+	return cachedAccess{access: found}, nil, nil
 }
 
 // accountOf reads the account in a namespace's Secret.
@@ -197,10 +197,10 @@ func (r *reconciler) accountOf(ctx context.Context, place string) (access, *prob
 	return found, nil, nil
 }
 
-// nowhere returns the problem that the groups of a namespace have no account. hidden is the error of reading the Secret in the operator's
+// noAccount returns the problem that the groups of a namespace have no account. hidden is the error of reading the Secret in the operator's
 // own namespace; nil if that Secret does not exist.
-func nowhere(namespace, own string, hidden error) *problem {
-	command := creation(namespace)
+func noAccount(namespace, own string, hidden error) *problem {
+	command := createSecretCommand(namespace)
 	if hidden != nil {
 		return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, and the operator may not read that of namespace %s (%v): apply what mysql-operator manifests rbac prints with the operator's --kinds and --namespaces, or: %s", SecretName, namespace, own, hidden, command)}
 	}

@@ -26,11 +26,11 @@ func TestAccess(t *testing.T) {
 	if diff := cmp.Diff(vcenter.Place{Datacenter: "DC0", Folder: "mine", ResourcePool: "p", Datastore: "d"}, group.Place); diff != "" {
 		t.Errorf("place (-want +got):\n%s", diff)
 	}
-	if group.Leaving != 0 {
+	if group.DeletingMachines != 0 {
 		t.Errorf("the operator searches everywhere for the machines of a group that is not being deleted")
 	}
 	deleted := metav1.Now()
-	if leaving := groupOf(web(was("/p", 5), func(g *v1alpha1.VmGroup) { g.DeletionTimestamp = &deleted }), found).Leaving; leaving != 5 {
+	if leaving := groupOf(web(was("/p", 5), func(g *v1alpha1.VmGroup) { g.DeletionTimestamp = &deleted }), found).DeletingMachines; leaving != 5 {
 		t.Errorf("the operator searches for %d machines, want 5", leaving)
 	}
 	_, missing = accessFrom(func(key string) string { return map[string]string{"VC_USER": "u"}[key] })
@@ -43,11 +43,11 @@ func TestAccess(t *testing.T) {
 // be used for what the namespace's account created.
 func TestTheAccountOfAGroupThatIsDeleted(t *testing.T) {
 	t.Parallel()
-	of := func(from, host string) *known {
-		return &known{from: from, access: access{account: vcenter.Account{Host: host}}}
+	of := func(from, host string) *cachedAccess {
+		return &cachedAccess{from: from, access: access{account: vcenter.Account{Host: host}}}
 	}
 	for story, test := range map[string]struct {
-		used, found *known
+		used, found *cachedAccess
 		want        string
 	}{
 		"the Secret is there":                        {of("shop", "a"), of("shop", "a"), "a"},
@@ -64,7 +64,7 @@ func TestTheAccountOfAGroupThatIsDeleted(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			host := ""
-			if kept := kept("shop", test.used, test.found); kept != nil {
+			if kept := accessWhileDeleting("shop", test.used, test.found); kept != nil {
 				host = kept.account.Host
 			}
 			if host != test.want {
@@ -77,10 +77,10 @@ func TestTheAccountOfAGroupThatIsDeleted(t *testing.T) {
 // TestWhereThereIsNoAccount: if the operator may not read a Secret, the message does not claim that it does not exist.
 func TestWhereThereIsNoAccount(t *testing.T) {
 	t.Parallel()
-	if said := nowhere("shop", "operators", nil).message; !strings.HasPrefix(said, "there is no Secret vc-creds in namespace shop or the operator's: kubectl -n shop create secret generic vc-creds ") {
+	if said := noAccount("shop", "operators", nil).message; !strings.HasPrefix(said, "there is no Secret vc-creds in namespace shop or the operator's: kubectl -n shop create secret generic vc-creds ") {
 		t.Errorf("it says %q", said)
 	}
-	said := nowhere("shop", "operators", errors.New("secrets is forbidden")).message
+	said := noAccount("shop", "operators", errors.New("secrets is forbidden")).message
 	for _, words := range []string{"no Secret vc-creds in namespace shop", "may not read that of namespace operators (secrets is forbidden)", "manifests rbac", "kubectl -n shop create secret"} {
 		if !strings.Contains(said, words) {
 			t.Errorf("it says %q, and not %q", said, words)
@@ -92,9 +92,9 @@ func TestWhereThereIsNoAccount(t *testing.T) {
 // it again.
 func TestNoAccountOutlastsItsGroups(t *testing.T) {
 	t.Parallel()
-	r := &reconciler{accounts: map[string]known{"shop": {from: "shop"}, "office": {}}, used: map[types.NamespacedName]known{}}
+	r := &reconciler{accounts: map[string]cachedAccess{"shop": {from: "shop"}, "office": {}}, used: map[types.NamespacedName]cachedAccess{}}
 	group := types.NamespacedName{Namespace: "shop", Name: "web"}
-	r.use(group, known{from: "shop"})
+	r.rememberAccess(group, cachedAccess{from: "shop"})
 	r.Forget(group)
 	if _, found := r.accounts["shop"]; found || r.usedBy(group) != nil {
 		t.Errorf("the account of namespace shop is kept")

@@ -13,12 +13,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// enough is how long after its start a pass may send orders. A pass has a minute, and one order may take 25 seconds. The next pass
+// sendOrdersFor is how long after its start a pass may send orders. A pass has a minute, and one order may take 25 seconds. The next pass
 // continues, and the status reports this one.
-const enough = 30 * time.Second
+const sendOrdersFor = 30 * time.Second
 
-// passing is a pass in progress.
-type passing struct {
+// passContext is a pass in progress.
+type passContext struct {
 	group v1alpha1.VmGroup
 	at    vcenter.Group
 	begun time.Time
@@ -26,11 +26,11 @@ type passing struct {
 
 // act sends the orders, one after another. If an order no longer matches the vCenter, the next pass decides again. An error about one
 // machine does not stop the other orders, and act returns the first such error. An error about the vCenter ends the pass.
-func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reconcile.Event, error) {
+func (r *reconciler) act(ctx context.Context, one passContext, steps []step) ([]reconcile.Event, error) {
 	log, done := logr.FromContextOrDiscard(ctx), []step{}
 	var first error
 	for _, next := range steps {
-		if r.now().Sub(one.begun) >= enough {
+		if r.now().Sub(one.begun) >= sendOrdersFor {
 			break
 		}
 		err := r.settings.VCenter.Do(ctx, orderOf(one, next))
@@ -39,8 +39,8 @@ func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reco
 		case err == nil:
 			log.Info("ordered", "op", string(next.verb), "machine", next.machine)
 			done = append(done, next)
-		case !errors.As(err, &told) || problem{reason: string(told.Reason)}.silent():
-			return ordered(done), err
+		case !errors.As(err, &told) || problem{reason: string(told.Reason)}.isUnanswered():
+			return eventsForOrders(done), err
 		case told.Reason == vcenter.Moved:
 			log.V(1).Info("not done", "op", string(next.verb), "machine", next.machine, "because", told.Message)
 		case first == nil:
@@ -51,7 +51,7 @@ func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reco
 			r.noteStopping(keyOf(one.group), next.id)
 		}
 	}
-	return ordered(done), first
+	return eventsForOrders(done), first
 }
 
 // takesDown reports whether steps stop or delete something: for those, the operator first checks that the spec is current.
@@ -66,15 +66,15 @@ func takesDown(steps []step) bool {
 	})
 }
 
-func orderOf(one passing, next step) vcenter.Order {
+func orderOf(one passContext, next step) vcenter.Order {
 	return vcenter.Order{
 		Group: one.at, Verb: next.verb, Machine: next.machine, ID: next.id, Replaces: next.replaces,
 		CPU: one.group.Spec.CPU, MemoryMiB: memoryMiB(one.group),
 	}
 }
 
-// ordered returns the events for the orders sent: one for each verb.
-func ordered(done []step) []reconcile.Event {
+// eventsForOrders returns the events for the orders sent: one for each verb.
+func eventsForOrders(done []step) []reconcile.Event {
 	events := []reconcile.Event{}
 	for len(done) > 0 {
 		verb, machines := done[0].verb, []string{}
@@ -84,7 +84,7 @@ func ordered(done []step) []reconcile.Event {
 			}
 			return one.verb == verb
 		})
-		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: string(verb), Note: wordsFor(verb, machines)})
+		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: string(verb), Note: describeOrder(verb, machines)})
 	}
 	return events
 }

@@ -51,7 +51,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 		"things have moved":                   {map[string]error{"a": refused(vcenter.Moved)}, 0, []string{"a", "b", "c"}, "", []string{"Normal Clone", "Normal PowerOn"}, nil},
 		"the first of two errors is returned": {map[string]error{"b": refused(vcenter.NoPlace), "c": refused(vcenter.Failed)}, 0, []string{"a", "b", "c"}, vcenter.NoPlace, []string{"Normal Shutdown"}, []string{"1"}},
 		"the vCenter goes away":               {map[string]error{"b": refused(vcenter.Unreachable)}, 0, []string{"a", "b"}, vcenter.Unreachable, []string{"Normal Shutdown"}, []string{"1"}},
-		"a machine is refused, and then all":  {map[string]error{"a": refused(vcenter.Failed), "b": refused(vcenter.Refused)}, 0, []string{"a", "b"}, vcenter.Refused, nil, []string{"1"}},
+		"a machine is refused, and then all":  {map[string]error{"a": refused(vcenter.Failed), "b": refused(vcenter.LoginRefused)}, 0, []string{"a", "b"}, vcenter.LoginRefused, nil, []string{"1"}},
 		"the vCenter is slow":                 {nil, 20 * time.Second, []string{"a", "b"}, "", []string{"Normal Shutdown", "Normal Clone"}, []string{"1"}},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 				return test.of[order.Machine]
 			}}
 			r := &reconciler{settings: Settings{VCenter: api}, now: func() time.Time { return now }, stopping: map[types.NamespacedName]map[string]time.Time{}}
-			events, err := r.act(t.Context(), passing{group: web(), begun: noon}, steps)
+			events, err := r.act(t.Context(), passContext{group: web(), begun: noon}, steps)
 			var known *vcenter.Error
 			if errors.As(err, &known) != (test.reason != "") || known != nil && known.Reason != test.reason {
 				t.Errorf("error %v, want %s", err, test.reason)
@@ -95,7 +95,7 @@ func TestWhoIsAskedToShutDownIsForgotten(t *testing.T) {
 		if group == 2 {
 			one = fewer
 		}
-		r.stopsOnly(key, decide(one, look{now: noon, inventory: seen, stopping: r.stoppingOf(key)}).halting)
+		r.stopsOnly(key, decide(one, observed{now: noon, inventory: seen, stopping: r.stoppingOf(key)}).mustStop)
 		if got := len(r.stoppingOf(key)); got != want {
 			t.Errorf("with %d replicas %d are shutting down, want %d", group, got, want)
 		}

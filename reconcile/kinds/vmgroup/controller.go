@@ -28,9 +28,9 @@ type Settings struct {
 	VCenter vcenter.API
 	// Namespace is the operator's own namespace. Its Secret is for groups in namespaces without a Secret. Empty means there is none.
 	Namespace string
-	// LendTo lists the namespaces whose groups may use the operator's own account, from its Secret or environment; "all" means every
+	// SharedWith lists the namespaces whose groups may use the operator's own account, from its Secret or environment; "all" means every
 	// namespace. Groups of the operator's own namespace always may.
-	LendTo []string
+	SharedWith []string
 	// Hosts lists the vCenters, as HOST or HOST:PORT, that Secrets in other namespaces may name; empty allows any.
 	Hosts []string
 	// Environment reads the operator's environment variables, which are used if there is no Secret.
@@ -42,12 +42,12 @@ type Settings struct {
 // Pace is the time between passes over a group. No vCenter notifies the operator of changes to machines.
 type Pace struct {
 	// Step is for a group in progress, Rest for a group at rest, Help for a group that waits for a user.
-	Step, Rest, Help time.Duration
+	Step, Rest, Stalled time.Duration
 }
 
 // DefaultPace limits a hundred groups at rest to less than ten requests a second to a vCenter.
 func DefaultPace() Pace {
-	return Pace{Step: 2 * time.Second, Rest: 30 * time.Second, Help: 15 * time.Second}
+	return Pace{Step: 2 * time.Second, Rest: 30 * time.Second, Stalled: 15 * time.Second}
 }
 
 // Controller describes the kind to the engine. All groups share one vcenter.API, which continues when the operator loses and regains
@@ -68,7 +68,7 @@ func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{
 				api: api, kind: kind, settings: settings, now: time.Now,
-				stopping: map[types.NamespacedName]map[string]time.Time{}, ending: map[types.NamespacedName]time.Time{}, accounts: map[string]known{}, used: map[types.NamespacedName]known{},
+				stopping: map[types.NamespacedName]map[string]time.Time{}, ending: map[types.NamespacedName]time.Time{}, accounts: map[string]cachedAccess{}, used: map[types.NamespacedName]cachedAccess{},
 			}
 		},
 	}
@@ -86,8 +86,8 @@ type reconciler struct {
 	stopping map[types.NamespacedName]map[string]time.Time
 	ending   map[types.NamespacedName]time.Time
 	// accounts has the accounts by namespace. used has the account with which the operator last saw a group's machines.
-	accounts map[string]known
-	used     map[types.NamespacedName]known
+	accounts map[string]cachedAccess
+	used     map[types.NamespacedName]cachedAccess
 }
 
 // Forget removes the state of a group that is gone. It removes the namespace's account too: other groups there read the Secret again.

@@ -23,7 +23,7 @@ func TestNoMachineStaysDownForWhatIsRefused(t *testing.T) {
 			sim := &perfect{folder(machine(0, states[0]), machine(1, states[1]), machine(2, states[2]))}
 			stops := map[string]int{}
 			for range 30 {
-				for _, one := range decide(web(), look{now: noon, inventory: sim.inventory}).steps {
+				for _, one := range decide(web(), observed{now: noon, inventory: sim.inventory}).steps {
 					sim.refusing(web(), one)
 					if one.verb == vcenter.Stop || one.verb == vcenter.Shutdown {
 						stops[one.machine]++
@@ -33,7 +33,7 @@ func TestNoMachineStaysDownForWhatIsRefused(t *testing.T) {
 					t.Fatalf("%d machines are down", down)
 				}
 			}
-			last := decide(web(), look{now: noon, inventory: sim.inventory})
+			last := decide(web(), observed{now: noon, inventory: sim.inventory})
 			if sim.down() > 0 || len(last.steps) > 0 || last.problem == nil {
 				t.Errorf("%d machines are down; then: %s", sim.down(), said(last))
 			}
@@ -53,7 +53,7 @@ func (p *perfect) refusing(group v1alpha1.VmGroup, one step) {
 		return
 	}
 	p.inventory.Failures = append(p.inventory.Failures, vcenter.Failure{
-		Machine: one.machine, Verb: one.verb, CPU: group.Spec.CPU, MemoryMiB: memoryMiB(group), Reason: vcenter.Failed, Message: "no", Resting: true,
+		Machine: one.machine, Verb: one.verb, CPU: group.Spec.CPU, MemoryMiB: memoryMiB(group), Reason: vcenter.Failed, Message: "no", InBackoff: true,
 	})
 }
 

@@ -41,14 +41,14 @@ func machine(number int, change ...func(*vcenter.Machine)) vcenter.Machine {
 func off(one *vcenter.Machine)       { one.Power = vcenter.PowerOff }
 func suspended(one *vcenter.Machine) { one.Power = vcenter.PowerSuspended }
 func making(one *vcenter.Machine) {
-	*one = vcenter.Machine{ID: one.ID, Name: one.Name, Making: true}
+	*one = vcenter.Machine{ID: one.ID, Name: one.Name, Creating: true}
 }
 func busy(one *vcenter.Machine)    { one.Busy = true }
 func byGroup(one *vcenter.Machine) { one.Ordered = true }
 func lost(one *vcenter.Machine)    { one.Connected = false }
 func unread(state string) func(*vcenter.Machine) {
 	return func(one *vcenter.Machine) {
-		*one = vcenter.Machine{ID: one.ID, Name: one.Name, Unread: true, Broken: state}
+		*one = vcenter.Machine{ID: one.ID, Name: one.Name, ConfigUnreadable: true, Broken: state}
 	}
 }
 func orphaned(one *vcenter.Machine) { one.Connected, one.Broken = false, "orphaned" }
@@ -77,7 +77,7 @@ func folder(machines ...vcenter.Machine) vcenter.Inventory {
 
 func resting(number int) vcenter.Failure {
 	name := fmt.Sprintf("shop-web-%d", number)
-	return vcenter.Failure{Machine: name, Verb: vcenter.Clone, Reason: vcenter.Failed, Message: "Clone of " + name + ": no space", Resting: true}
+	return vcenter.Failure{Machine: name, Verb: vcenter.Clone, Reason: vcenter.Failed, Message: "Clone of " + name + ": no space", InBackoff: true}
 }
 
 // unfit returns the failure of a change of a machine to this number of CPUs.
@@ -100,7 +100,7 @@ func disturbed(failure vcenter.Failure) vcenter.Failure {
 }
 
 func tired(failure vcenter.Failure) vcenter.Failure {
-	failure.Resting = false
+	failure.InBackoff = false
 	return failure
 }
 
@@ -112,12 +112,12 @@ func forbidden(failure vcenter.Failure) vcenter.Failure {
 // away returns the failure to create a machine that exists in another place.
 func away(number int) vcenter.Failure {
 	failure := resting(number)
-	failure.Reason, failure.Message = vcenter.Away, failure.Machine+" is at /DC0/vm/x"
+	failure.Reason, failure.Message = vcenter.MachineMoved, failure.Machine+" is at /DC0/vm/x"
 	return failure
 }
 
 // said returns a plan as one line.
-func said(p plan) string {
+func said(p decision) string {
 	words := []string{}
 	for _, one := range p.steps {
 		word := strings.TrimSpace(string(one.verb) + " " + strings.TrimPrefix(one.machine, "shop-web-"))
@@ -129,7 +129,7 @@ func said(p plan) string {
 	if p.problem != nil {
 		words = append(words, "problem "+p.problem.reason)
 	}
-	for _, one := range p.waits {
+	for _, one := range p.waitReasons {
 		words = append(words, "waits: "+one)
 	}
 	if p.release {
@@ -170,7 +170,7 @@ func TestDecide(t *testing.T) {
 		want     string
 	}{
 		"nothing is there":                           {web(), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "CreateFolder"},
-		"its folder could not be made":               {web(), vcenter.Inventory{Failures: []vcenter.Failure{{Verb: vcenter.CreateFolder, Reason: vcenter.Forbidden, Message: "no", Resting: true}}}, nil, "problem PermissionDenied"},
+		"its folder could not be made":               {web(), vcenter.Inventory{Failures: []vcenter.Failure{{Verb: vcenter.CreateFolder, Reason: vcenter.Forbidden, Message: "no", InBackoff: true}}}, nil, "problem PermissionDenied"},
 		"the first machine is made alone":            {web(), folder(), nil, "Clone 0; waits: shop-web-1 must still be created; waits: shop-web-2 must still be created"},
 		"the first is being made":                    {web(), with(folder(), cloning(0)), nil, "waits: shop-web-0 is being created; waits: shop-web-1 must still be created; waits: shop-web-2 must still be created"},
 		"the first is there, off":                    {web(), folder(machine(0, off)), nil, "PowerOn 0; Clone 1; Clone 2"},
@@ -205,7 +205,7 @@ func TestDecide(t *testing.T) {
 		"fewer: one's datastore is lost":             {web(replicas(1)), folder(machine(0), machine(1, off), machine(2, unread("invalid"))), nil, "Destroy 1; problem MachineBroken"},
 		"the datastore of a user's machine is lost":  {web(), folder(machine(0), machine(1), machine(2), machine(5, unread("invalid"), named("x"))), nil, ""},
 		"a clone failed":                             {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { i.Failures = []vcenter.Failure{resting(2)} }), nil, "problem TaskFailed"},
-		"a clone failed a while ago":                 {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { f := resting(2); f.Resting = false; i.Failures = []vcenter.Failure{f} }), nil, "Clone 2; problem TaskFailed"},
+		"a clone failed a while ago":                 {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { f := resting(2); f.InBackoff = false; i.Failures = []vcenter.Failure{f} }), nil, "Clone 2; problem TaskFailed"},
 		"a clone failed, among others":               {web(), with(folder(machine(0)), failing(resting(2))), nil, "Clone 1; problem TaskFailed"},
 		"a clone failed, others are being made":      {web(replicas(6)), with(with(folder(machine(0)), failing(resting(5))), cloning(1, 2, 3, 4)), nil, "problem TaskFailed; waits: shop-web-1 is being created; waits: shop-web-2 is being created; waits: shop-web-3 is being created; waits: shop-web-4 is being created"},
 		"a clone failed, and is there all the same":  {web(), with(folder(machine(0), machine(1), machine(2)), failing(resting(2))), nil, ""},
@@ -269,7 +269,7 @@ func TestDecide(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			test.want = strings.ReplaceAll(test.want, "Resize", string(vcenter.Resize))
-			if diff := cmp.Diff(test.want, said(decide(test.group, look{now: noon, inventory: test.seen, stopping: test.stopping}))); diff != "" {
+			if diff := cmp.Diff(test.want, said(decide(test.group, observed{now: noon, inventory: test.seen, stopping: test.stopping}))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -328,7 +328,7 @@ func TestEveryGroupArrives(t *testing.T) {
 func arrives(t *testing.T, group v1alpha1.VmGroup, sim *perfect) {
 	t.Helper()
 	for range 40 {
-		next := decide(group, look{now: noon, inventory: sim.inventory})
+		next := decide(group, observed{now: noon, inventory: sim.inventory})
 		if next.settled() {
 			if int(group.Spec.Replicas) != len(sim.inventory.Machines) || next.running != group.Spec.Replicas {
 				t.Errorf("settled with %+v", sim.inventory.Machines)
@@ -346,5 +346,5 @@ func arrives(t *testing.T, group v1alpha1.VmGroup, sim *perfect) {
 			names[one.Name] = true
 		}
 	}
-	t.Errorf("does not reach its spec: %s", said(decide(group, look{now: noon, inventory: sim.inventory})))
+	t.Errorf("does not reach its spec: %s", said(decide(group, observed{now: noon, inventory: sim.inventory})))
 }

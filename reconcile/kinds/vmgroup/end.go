@@ -12,22 +12,22 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// patience is how long a group that is being deleted waits for a machine with one of its names and no mark, which may be a clone of the
+// unmarkedTimeout is how long a group that is being deleted waits for a machine with one of its names and no mark, which may be a clone of the
 // group in progress.
-const patience = 10 * time.Minute
+const unmarkedTimeout = 10 * time.Minute
 
 // decideEnd decides what a group that is being deleted needs before release: its machines are deleted, and its folder if nothing else is in
 // it.
-func decideEnd(group v1alpha1.VmGroup, seen look) plan {
+func decideEnd(group v1alpha1.VmGroup, seen observed) decision {
 	d := begin(group, seen)
 	d.end()
 	d.steps = d.steps[:min(len(d.steps), stepsAtOnce)]
-	return d.plan
+	return d.decision
 }
 
-func (d *deciding) end() {
+func (d *decisionBuilder) end() {
 	group, seen := d.group, d.seen
-	if found := misled(group, seen.inventory); found != nil {
+	if found := wrongPlace(group, seen.inventory); found != nil {
 		d.problem = found
 		return
 	}
@@ -36,39 +36,39 @@ func (d *deciding) end() {
 	}
 	if seen.inventory.Folder == "" {
 		if d.release = d.settled(); d.release {
-			d.left = vanished(group, seen)
+			d.left = leftUnseen(group, seen)
 		}
 		return
 	}
 	d.remove(slices.Collect(maps.Values(d.sorted.own)))
-	d.mayBeOwn()
-	d.mayBeThere()
+	d.waitForUnmarked()
+	d.hasUnreadable()
 	if !d.settled() {
 		return
 	}
 	if away := seen.inventory.Elsewhere; away != "" {
-		d.problem = &problem{string(vcenter.Away), fmt.Sprintf("a machine of the group is at %s: move it back into folder %s, where the operator deletes it, or delete it", away, seen.inventory.Path)}
+		d.problem = &problem{string(vcenter.MachineMoved), fmt.Sprintf("a machine of the group is at %s: move it back into folder %s, where the operator deletes it, or delete it", away, seen.inventory.Path)}
 		return
 	}
 	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
 		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it contains objects that this VmGroup did not create: %s", seen.inventory.Path, seen.host, some(stays))
 		return
 	}
-	d.order(vcenter.DeleteFolder, vcenter.Machine{})
+	d.addStepUnlessRefused(vcenter.DeleteFolder, vcenter.Machine{})
 }
 
-// mayBeOwn waits for machines that may be clones of the group in progress.
-func (d *deciding) mayBeOwn() {
-	for name, one := range d.sorted.taken {
-		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || d.seen.ending < patience) {
+// waitForUnmarked waits for machines that may be clones of the group in progress.
+func (d *decisionBuilder) waitForUnmarked() {
+	for name, one := range d.sorted.unmarkedMachines {
+		if numberOf(d.folder, name) >= 0 && (one.Creating || one.Busy || d.seen.ending < unmarkedTimeout) {
 			d.wait("%s may be a machine that is being created for this VmGroup", name)
 		}
 	}
-	slices.Sort(d.waits)
+	slices.Sort(d.waitReasons)
 }
 
-// vanished returns what may be left of a group whose folder does not exist: nothing, if none of its machines ran when they were last seen.
-func vanished(group v1alpha1.VmGroup, seen look) string {
+// leftUnseen returns what may be left of a group whose folder does not exist: nothing, if none of its machines ran when they were last seen.
+func leftUnseen(group v1alpha1.VmGroup, seen observed) string {
 	ran := group.Status.CurrentReplicas
 	if why := meta.FindStatusCondition(group.Status.Conditions, v1alpha1.ConditionReady); group.Status.Folder == "" && why != nil && why.Reason == string(vcenter.Forbidden) {
 		return fmt.Sprintf("folder %s may be left in vCenter %s, where the account cannot see it: %s", seen.inventory.Path, seen.host, why.Message)

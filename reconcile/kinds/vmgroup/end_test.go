@@ -56,7 +56,7 @@ func TestDecideEnd(t *testing.T) {
 		"its folder was renamed":                {vcenter.Inventory{Path: "/DC0/vm/shop-web", Elsewhere: "/DC0/vm/x/shop-web-0"}, 0, "problem VCenterChanged", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 3)}},
 		"one was moved out of its folder":       {vcenter.Inventory{Folder: "f", Path: "/p", Elsewhere: "/x/shop-web-1"}, time.Hour, "problem MachineMoved", nil},
 		"one was moved, a copy is in it":        {vcenter.Inventory{Folder: "f", Path: "/p", Elsewhere: "/x/shop-web-1", Machines: []vcenter.Machine{machine(0, copied)}}, time.Hour, "problem MachineMoved", nil},
-		"the folder could not be deleted":       {vcenter.Inventory{Folder: "f", Path: "/p", Failures: []vcenter.Failure{{Verb: vcenter.DeleteFolder, Reason: vcenter.Failed, Message: "no", Resting: true}}}, time.Hour, "problem TaskFailed", nil},
+		"the folder could not be deleted":       {vcenter.Inventory{Folder: "f", Path: "/p", Failures: []vcenter.Failure{{Verb: vcenter.DeleteFolder, Reason: vcenter.Failed, Message: "no", InBackoff: true}}}, time.Hour, "problem TaskFailed", nil},
 		"the account could never see its folder": {vcenter.Inventory{Path: "/DC0/vm/shop-web"}, 0, "release; left: folder /DC0/vm/shop-web may be left in vCenter vc.example.com, where the account cannot see it: propagate", []func(*v1alpha1.VmGroup){func(g *v1alpha1.VmGroup) {
 			g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: string(vcenter.Forbidden), Message: "propagate"}}
 		}}},
@@ -73,7 +73,7 @@ func TestDecideEnd(t *testing.T) {
 					one(g)
 				}
 			})
-			if diff := cmp.Diff(test.want, said(decideEnd(group, look{now: noon, host: "vc.example.com", inventory: test.seen, ending: test.ago}))); diff != "" {
+			if diff := cmp.Diff(test.want, said(decideEnd(group, observed{now: noon, host: "vc.example.com", inventory: test.seen, ending: test.ago}))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

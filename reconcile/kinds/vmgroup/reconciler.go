@@ -35,28 +35,28 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	found, wrong, err := r.access(ctx, group)
 	switch {
 	case apierrors.IsForbidden(err):
-		wrong = &problem{reasonForbidden, err.Error() + "; grant the permission to the operator: " + reconcile.RightsRemedy}
+		wrong = &problem{reasonForbidden, err.Error() + "; grant the permission to the operator: " + reconcile.KindPermissionRemedy}
 	case err != nil:
 		return reconcile.Outcome{}, err
 	}
 	if wrong != nil {
-		return r.report(group, troubled(group, *wrong, r.now()), nil, r.settings.Pace.Help), nil
+		return r.report(group, statusWithProblem(group, *wrong, r.now()), nil, r.settings.Pace.Stalled), nil
 	}
 	if !held {
-		return reconcile.Outcome{}, r.hold(ctx, object, true)
+		return reconcile.Outcome{}, r.setFinalizer(ctx, object, true)
 	}
 	return r.pass(ctx, object, group, found)
 }
 
 // pass observes the vCenter, decides and acts.
-func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, found known) (reconcile.Outcome, error) {
+func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, found cachedAccess) (reconcile.Outcome, error) {
 	at, begun := groupOf(group, found.access), r.now()
 	inventory, err := r.settings.VCenter.Look(ctx, at)
 	if err != nil {
 		return r.failed(group, group.Status, err)
 	}
 	key := keyOf(group)
-	seen := look{now: r.now(), host: at.Account.Host, inventory: inventory, stopping: r.stoppingOf(key), ending: r.endingFor(group)}
+	seen := observed{now: r.now(), host: at.Account.Host, inventory: inventory, stopping: r.stoppingOf(key), ending: r.endingFor(group)}
 	next := decide(group, seen)
 	if group.DeletionTimestamp != nil {
 		next = decideEnd(group, seen)
@@ -64,18 +64,18 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if next.release {
 		return r.release(ctx, object, group, next.left)
 	}
-	r.stopsOnly(key, next.halting)
-	if !next.astray() {
-		r.use(key, found)
+	r.stopsOnly(key, next.mustStop)
+	if !next.inWrongPlace() {
+		r.rememberAccess(key, found)
 	}
-	steps := orders(group, seen, next)
+	steps := stepsToSend(group, seen, next)
 	if takesDown(steps) {
-		if err := r.api.StillWanted(ctx, object); err != nil {
+		if err := r.api.CheckUnchanged(ctx, object); err != nil {
 			return reconcile.Outcome{}, err
 		}
 	}
-	events, err := r.act(ctx, passing{group, at, begun}, steps)
-	status := reported(group, seen, next)
+	events, err := r.act(ctx, passContext{group, at, begun}, steps)
+	status := statusAfterPass(group, seen, next)
 	if err != nil {
 		outcome, err := r.failed(group, status, err)
 		outcome.Events = append(events, outcome.Events...)
@@ -86,7 +86,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	case next.settled():
 		again = r.settings.Pace.Rest
 	case next.problem != nil && len(next.steps) == 0:
-		again = r.settings.Pace.Help
+		again = r.settings.Pace.Stalled
 	}
 	return r.report(group, status, events, again), nil
 }
@@ -99,23 +99,23 @@ func (r *reconciler) failed(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatu
 		return reconcile.Outcome{}, err
 	}
 	if told.Reason == vcenter.Moved {
-		return reconcile.Outcome{Again: r.settings.Pace.Step}, nil
+		return reconcile.Outcome{RequeueAfter: r.settings.Pace.Step}, nil
 	}
-	again := max(told.After, r.settings.Pace.Help)
-	if told.Reason == vcenter.Refused || told.Reason == vcenter.Untrusted {
+	again := max(told.After, r.settings.Pace.Stalled)
+	if told.Reason == vcenter.LoginRefused || told.Reason == vcenter.Untrusted {
 		// The next pass reads the Secret again soon. While its content is the same, the helper does not ask the vCenter.
-		r.mistrust(group.Namespace)
-		again = r.settings.Pace.Help
+		r.forgetAccount(group.Namespace)
+		again = r.settings.Pace.Stalled
 	}
 	before := group.Status
 	group.Status = status
-	status = troubled(group, problem{string(told.Reason), told.Message}, r.now())
+	status = statusWithProblem(group, problem{string(told.Reason), told.Message}, r.now())
 	group.Status = before
 	return r.report(group, status, nil, again), nil
 }
 
 func (r *reconciler) report(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatus, events []reconcile.Event, again time.Duration) reconcile.Outcome {
-	return reconcile.Outcome{Status: status, Events: append(events, tell(group.Status, status)...), Again: again}
+	return reconcile.Outcome{Status: status, Events: append(events, eventsFor(group.Status, status)...), RequeueAfter: again}
 }
 
 // stoppingOf returns since when machines are shutting down.
@@ -159,8 +159,8 @@ func (r *reconciler) noteStopping(key types.NamespacedName, id string) {
 	}
 }
 
-// hold adds or removes the finalizer. The group has it before the operator creates anything in the vCenter.
-func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured, wanted bool) error {
+// setFinalizer adds or removes the finalizer. The group has it before the operator creates anything in the vCenter.
+func (r *reconciler) setFinalizer(ctx context.Context, object *unstructured.Unstructured, wanted bool) error {
 	finalizers := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == v1alpha1.FinalizerMachines })
 	if wanted {
 		finalizers = append(finalizers, v1alpha1.FinalizerMachines)
@@ -176,11 +176,11 @@ func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructu
 		// The event comes first, because it cannot be recorded for a group that is gone. A namespace that is being deleted accepts no
 		// events.
 		told := reconcile.Event{Type: reconcile.Warning, Reason: reasonMachinesLeft, Action: "Delete", Note: left}
-		if err := r.api.Tell(ctx, object, told); err != nil && !reconcile.IsNamespaceTerminating(err) {
+		if err := r.api.WriteEvent(ctx, object, told); err != nil && !reconcile.IsNamespaceTerminating(err) {
 			return reconcile.Outcome{}, fmt.Errorf("release VmGroup %s: %w", group.Name, err)
 		}
 	}
-	if err := r.hold(ctx, object, false); err != nil && !apierrors.IsNotFound(err) {
+	if err := r.setFinalizer(ctx, object, false); err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Outcome{}, fmt.Errorf("release VmGroup %s: %w", group.Name, err)
 	}
 	return reconcile.Outcome{}, nil

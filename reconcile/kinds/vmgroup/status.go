@@ -36,28 +36,28 @@ type problem struct {
 	reason, message string
 }
 
-// passes reports whether a problem may pass without an action of a user.
-func (p problem) passes() bool {
-	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Failed)}, p.reason)
+// isTemporary reports whether a problem may pass without an action of a user.
+func (p problem) isTemporary() bool {
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.TooManyAccounts), string(vcenter.HelperNotRunning), string(vcenter.Failed)}, p.reason)
 }
 
-// silent reports whether the operator got no answer about machines from the vCenter.
-func (p problem) silent() bool {
-	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Refused), string(vcenter.Untrusted), reasonCredentialsMissing, reasonForbidden}, p.reason)
+// isUnanswered reports whether the operator got no answer about machines from the vCenter.
+func (p problem) isUnanswered() bool {
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.TooManyAccounts), string(vcenter.HelperNotRunning), string(vcenter.LoginRefused), string(vcenter.Untrusted), reasonCredentialsMissing, reasonForbidden}, p.reason)
 }
 
-// carried returns the previous status, with the current generation and spec.replicas.
-func carried(group v1alpha1.VmGroup) v1alpha1.VmGroupStatus {
+// previousStatus returns the previous status, with the current generation and spec.replicas.
+func previousStatus(group v1alpha1.VmGroup) v1alpha1.VmGroupStatus {
 	status := group.Status
 	status.ObservedGeneration, status.DesiredReplicas = group.Generation, group.Spec.Replicas
 	status.Conditions = slices.Clone(group.Status.Conditions)
 	return status
 }
 
-// reported returns the status after a pass that the vCenter answered.
-func reported(group v1alpha1.VmGroup, seen look, next plan) v1alpha1.VmGroupStatus {
-	status := carried(group)
-	if !next.astray() {
+// statusAfterPass returns the status after a pass that the vCenter answered.
+func statusAfterPass(group v1alpha1.VmGroup, seen observed, next decision) v1alpha1.VmGroupStatus {
+	status := previousStatus(group)
+	if !next.inWrongPlace() {
 		status.VCenter = seen.host
 		if running := next.running; seen.inventory.Folder != "" || group.Status.Folder == "" {
 			// The operator does not know how many machines run in a folder that it cannot see.
@@ -71,11 +71,11 @@ func reported(group v1alpha1.VmGroup, seen look, next plan) v1alpha1.VmGroupStat
 	set(&status, seen.now, v1alpha1.ConditionVCenterReachable, true, problem{reasonAnswers, "vCenter " + seen.host + " answers"})
 	switch {
 	case next.problem != nil:
-		concern(&status, group, *next.problem, seen.now)
+		setProblem(&status, group, *next.problem, seen.now)
 	case group.DeletionTimestamp != nil:
-		moving(&status, v1alpha1.PhaseDeleting, problem{reasonDeleting, doing(next)}, seen.now)
+		setInProgress(&status, v1alpha1.PhaseDeleting, problem{reasonDeleting, describeDecision(next)}, seen.now)
 	case !next.settled():
-		moving(&status, v1alpha1.PhasePending, problem{reasonProgressing, doing(next)}, seen.now)
+		setInProgress(&status, v1alpha1.PhasePending, problem{reasonProgressing, describeDecision(next)}, seen.now)
 	default:
 		status.Phase, status.LastMessage = v1alpha1.PhaseRunning, fmt.Sprintf("%s, each with %d CPU and %d GiB", count(next.running, "machine runs", "machines run"), group.Spec.CPU, group.Spec.Memory)
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
@@ -85,40 +85,40 @@ func reported(group v1alpha1.VmGroup, seen look, next plan) v1alpha1.VmGroupStat
 	return status
 }
 
-// troubled returns the status of a group with a problem whose machines the operator could not observe.
-func troubled(group v1alpha1.VmGroup, found problem, now time.Time) v1alpha1.VmGroupStatus {
-	status := carried(group)
-	if found.silent() {
+// statusWithProblem returns the status of a group with a problem whose machines the operator could not observe.
+func statusWithProblem(group v1alpha1.VmGroup, found problem, now time.Time) v1alpha1.VmGroupStatus {
+	status := previousStatus(group)
+	if found.isUnanswered() {
 		set(&status, now, v1alpha1.ConditionVCenterReachable, false, found)
 	}
-	concern(&status, group, found, now)
+	setProblem(&status, group, found, now)
 	return status
 }
 
-// concern sets the phase and conditions of a group with a problem.
-func concern(status *v1alpha1.VmGroupStatus, group v1alpha1.VmGroup, found problem, now time.Time) {
+// setProblem sets the phase and conditions of a group with a problem.
+func setProblem(status *v1alpha1.VmGroupStatus, group v1alpha1.VmGroup, found problem, now time.Time) {
 	status.Phase = v1alpha1.PhaseError
 	if group.DeletionTimestamp != nil {
 		status.Phase = v1alpha1.PhaseDeleting
-		found.message += orGo(group, "the vCenter")
+		found.message += releaseHint(group, "the vCenter")
 	}
 	status.LastMessage = found.message
 	set(status, now, v1alpha1.ConditionReady, false, found)
 	on, off := v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling
-	if found.passes() {
+	if found.isTemporary() {
 		on, off = off, on
 	}
 	set(status, now, on, true, found)
 	meta.RemoveStatusCondition(&status.Conditions, off)
 }
 
-// orGo returns how to release a group that is being deleted if something is gone for good.
-func orGo(group v1alpha1.VmGroup, what string) string {
+// releaseHintIfDeleting returns how to release a group that is being deleted if something is gone for good.
+func releaseHint(group v1alpha1.VmGroup, what string) string {
 	return fmt.Sprintf("; if %s is gone for good, this command releases the VmGroup and leaves its machines: kubectl -n %s annotate vmgroup %s %s=true", what, group.Namespace, group.Name, v1alpha1.AnnotationAbandon)
 }
 
-// moving sets the phase and conditions of a group in progress.
-func moving(status *v1alpha1.VmGroupStatus, phase v1alpha1.Phase, what problem, now time.Time) {
+// setInProgress sets the phase and conditions of a group in progress.
+func setInProgress(status *v1alpha1.VmGroupStatus, phase v1alpha1.Phase, what problem, now time.Time) {
 	status.Phase, status.LastMessage = phase, what.message
 	set(status, now, v1alpha1.ConditionReady, false, what)
 	set(status, now, v1alpha1.ConditionReconciling, true, what)
@@ -136,13 +136,13 @@ func set(status *v1alpha1.VmGroupStatus, now time.Time, kind string, holds bool,
 	})
 }
 
-// doing describes what a plan does or waits for.
-func doing(next plan) string {
-	if len(next.steps) == 0 && len(next.waits) == 0 {
+// describeDecision describes what a plan does or waits for.
+func describeDecision(next decision) string {
+	if len(next.steps) == 0 && len(next.waitReasons) == 0 {
 		return "checking whether the machines are gone"
 	}
 	if len(next.steps) == 0 {
-		return "waiting: " + next.waits[0]
+		return "waiting: " + next.waitReasons[0]
 	}
 	verb, machines := next.steps[0].verb, []string{}
 	for _, one := range next.steps {
@@ -150,11 +150,11 @@ func doing(next plan) string {
 			machines = append(machines, one.machine)
 		}
 	}
-	return wordsFor(verb, machines)
+	return describeOrder(verb, machines)
 }
 
-// wordsFor describes an order for machines.
-func wordsFor(verb vcenter.Verb, machines []string) string {
+// describeOrder describes an order for machines.
+func describeOrder(verb vcenter.Verb, machines []string) string {
 	switch verb {
 	case vcenter.CreateFolder:
 		return "creating the group's folder"
@@ -203,8 +203,8 @@ func abandoned(group v1alpha1.VmGroup) string {
 	return fmt.Sprintf("released without asking the vCenter, as the annotation requests: folder %s in %s, with its machines, is left; delete it there", group.Status.Folder, group.Status.VCenter)
 }
 
-// tell returns the event for a change of the Ready condition.
-func tell(before, after v1alpha1.VmGroupStatus) []reconcile.Event {
+// eventsFor returns the event for a change of the Ready condition.
+func eventsFor(before, after v1alpha1.VmGroupStatus) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	if is == nil || is.Reason == reasonProgressing || is.Reason == reasonDeleting || was != nil && was.Reason == is.Reason && was.Status == is.Status {

@@ -37,14 +37,14 @@ func TestTheStoryOfAGroup(t *testing.T) {
 	group := web()
 	after := func(seen vcenter.Inventory, passed time.Duration) []string {
 		t.Helper()
-		here := look{now: noon.Add(passed), host: "vc.example.com", inventory: seen}
+		here := observed{now: noon.Add(passed), host: "vc.example.com", inventory: seen}
 		next := decide(group, here)
 		if group.DeletionTimestamp != nil {
 			next = decideEnd(group, here)
 		}
 		before := group.Status
-		group.Status = reported(group, here, next)
-		return append(conditions(group.Status), told(tell(before, group.Status))...)
+		group.Status = statusAfterPass(group, here, next)
+		return append(conditions(group.Status), told(eventsFor(before, group.Status))...)
 	}
 	want := func(got []string, lines ...string) {
 		t.Helper()
@@ -57,11 +57,11 @@ func TestTheStoryOfAGroup(t *testing.T) {
 	if group.Status.Folder != "" || group.Status.VCenterID != "" {
 		t.Errorf("the status has the folder %s before it exists", group.Status.Folder)
 	}
-	if first := decide(group, look{now: noon, inventory: folder()}); len(first.steps) == 0 || len(orders(group, look{inventory: folder()}, first)) > 0 {
+	if first := decide(group, observed{now: noon, inventory: folder()}); len(first.steps) == 0 || len(stepsToSend(group, observed{inventory: folder()}, first)) > 0 {
 		t.Error("a machine is created before the status has its folder")
 	}
 	want(after(folder(), 0), "PENDING: cloning shop-web-0", "Ready False Progressing", "Reconciling True Progressing", answers)
-	if here := (look{now: noon, inventory: folder()}); len(orders(group, here, decide(group, here))) != 1 {
+	if here := (observed{now: noon, inventory: folder()}); len(stepsToSend(group, here, decide(group, here))) != 1 {
 		t.Error("no machine is made")
 	}
 	want(after(folder(machine(0)), time.Second), "PENDING: cloning shop-web-1, shop-web-2", "Ready False Progressing", "Reconciling True Progressing", answers)
@@ -74,22 +74,22 @@ func TestTheStoryOfAGroup(t *testing.T) {
 	}
 
 	before := group.Status
-	group.Status = troubled(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
-	want(append(conditions(group.Status), told(tell(before, group.Status))...), "ERROR: it cannot be reached", "Ready False VCenterUnreachable", "Reconciling True VCenterUnreachable", "VCenterReachable False VCenterUnreachable", "Warning VCenterUnreachable")
+	group.Status = statusWithProblem(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
+	want(append(conditions(group.Status), told(eventsFor(before, group.Status))...), "ERROR: it cannot be reached", "Ready False VCenterUnreachable", "Reconciling True VCenterUnreachable", "VCenterReachable False VCenterUnreachable", "Warning VCenterUnreachable")
 	if *group.Status.CurrentReplicas != 3 {
 		t.Errorf("currentReplicas %d: the last known number must stay", *group.Status.CurrentReplicas)
 	}
-	again := troubled(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon.Add(time.Hour))
+	again := statusWithProblem(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon.Add(time.Hour))
 	if diff := cmp.Diff(group.Status, again); diff != "" {
 		t.Errorf("while the vCenter is away the status changes:\n%s", diff)
 	}
-	group.Status = troubled(group, problem{string(vcenter.Refused), "no"}, noon)
+	group.Status = statusWithProblem(group, problem{string(vcenter.LoginRefused), "no"}, noon)
 	want(conditions(group.Status), "ERROR: no", "Ready False LoginRefused", "Stalled True LoginRefused", "VCenterReachable False LoginRefused")
 
 	deleted := metav1.NewTime(noon)
 	group.DeletionTimestamp = &deleted
 	want(after(folder(machine(0, off), machine(1, off)), 0), "DELETING: deleting shop-web-1, shop-web-0", "Ready False Deleting", "Reconciling True Deleting", answers)
-	status := troubled(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
+	status := statusWithProblem(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
 	if status.Phase != v1alpha1.PhaseDeleting || !strings.Contains(status.LastMessage, "kubectl -n shop annotate vmgroup web vm.codeconnect.vmworld.com/abandon=true") {
 		t.Errorf("%s: %s", status.Phase, status.LastMessage)
 	}
@@ -103,8 +103,8 @@ func TestTheStoryOfAGroup(t *testing.T) {
 func TestNothingIsKnownOfAFolderUnseen(t *testing.T) {
 	t.Parallel()
 	group := web(was("/DC0/vm/shop-web", 3))
-	unseen := look{now: noon, inventory: vcenter.Inventory{Path: "/DC0/vm/shop-web"}}
-	status := reported(group, unseen, decide(group, unseen))
+	unseen := observed{now: noon, inventory: vcenter.Inventory{Path: "/DC0/vm/shop-web"}}
+	status := statusAfterPass(group, unseen, decide(group, unseen))
 	if status.CurrentReplicas == nil || *status.CurrentReplicas != 3 {
 		t.Errorf("the status reports %v running machines in a folder that the operator cannot see", status.CurrentReplicas)
 	}
@@ -120,5 +120,5 @@ func TestReasonsAreDocumented(t *testing.T) {
 			words[name] = word
 		}
 	}
-	reasons.Documented(t, "../../../docs/vmgroup.md", words)
+	reasons.CheckDocumented(t, "../../../docs/vmgroup.md", words)
 }

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// everywhere, in Settings.LendTo, stands for all namespaces.
+// everywhere, in Settings.SharedWith, stands for all namespaces.
 const everywhere = "all"
 
-// lends reports whether the groups of a namespace may use the operator's own account.
-func (s Settings) lends(namespace string) bool {
-	return namespace != "" && namespace == s.Namespace || slices.Contains(s.LendTo, everywhere) || slices.Contains(s.LendTo, namespace)
+// sharesWith reports whether the groups of a namespace may use the operator's own account.
+func (s Settings) sharesWith(namespace string) bool {
+	return namespace != "" && namespace == s.Namespace || slices.Contains(s.SharedWith, everywhere) || slices.Contains(s.SharedWith, namespace)
 }
 
 // places returns the namespaces whose Secret may have the account for a namespace's groups, in the order in which to read them.
 func (s Settings) places(namespace string) []string {
-	if s.Namespace == "" || s.Namespace == namespace || !s.lends(namespace) {
+	if s.Namespace == "" || s.Namespace == namespace || !s.sharesWith(namespace) {
 		return []string{namespace}
 	}
 	return []string{namespace, s.Namespace}
@@ -41,21 +41,21 @@ func (s Settings) mayReach(host string) bool {
 	})
 }
 
-// strayed returns the problem that a Secret names a host which it may not. The message leaves out the host, because it may contain a
+// hostNotAllowed returns the problem that a Secret names a host which it may not. The message leaves out the host, because it may contain a
 // password.
-func strayed(namespace string) *problem {
+func hostNotAllowed(namespace string) *problem {
 	return &problem{reasonForbidden, fmt.Sprintf("%s of Secret %s in namespace %s is not one of the hosts that the operator may connect to: "+
 		"correct it, or add the host to the operator's --vcenter-hosts", keyHost, SecretName, namespace)}
 }
 
-// unlent returns the problem that a namespace has no account and may not use the operator's.
-func unlent(namespace string) *problem {
+// accountNotShared returns the problem that a namespace has no account and may not use the operator's.
+func accountNotShared(namespace string) *problem {
 	return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, "+
-		"and that namespace may not use the operator's own account (--vm-namespaces): %s", SecretName, namespace, creation(namespace))}
+		"and that namespace may not use the operator's own account (--vm-namespaces): %s", SecretName, namespace, createSecretCommand(namespace))}
 }
 
-// creation returns the command that creates the Secret.
-func creation(namespace string) string {
+// createSecretCommand returns the command that creates the Secret.
+func createSecretCommand(namespace string) string {
 	return fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=… --from-literal=%s=… --from-literal=%s=…",
 		namespace, SecretName, keyUser, keyPassword, keyHost)
 }

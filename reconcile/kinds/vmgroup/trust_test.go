@@ -14,19 +14,19 @@ func TestWhomTheOperatorLends(t *testing.T) {
 	}{
 		"no namespace was named":          {Settings{Namespace: "operators"}, false},
 		"the operator's own":              {Settings{Namespace: "shop"}, true},
-		"named":                           {Settings{Namespace: "operators", LendTo: []string{"lab", "shop"}}, true},
-		"others were named":               {Settings{Namespace: "operators", LendTo: []string{"lab"}}, false},
-		"all":                             {Settings{Namespace: "operators", LendTo: []string{"all"}}, true},
+		"named":                           {Settings{Namespace: "operators", SharedWith: []string{"lab", "shop"}}, true},
+		"others were named":               {Settings{Namespace: "operators", SharedWith: []string{"lab"}}, false},
+		"all":                             {Settings{Namespace: "operators", SharedWith: []string{"all"}}, true},
 		"an operator without a namespace": {Settings{}, false},
 	} {
-		if lent := test.settings.lends("shop"); lent != test.want {
+		if lent := test.settings.sharesWith("shop"); lent != test.want {
 			t.Errorf("%s: %t", story, lent)
 		}
 	}
-	if (Settings{}).lends("") {
+	if (Settings{}).sharesWith("") {
 		t.Error("an empty namespace may use the account")
 	}
-	says := unlent("shop").message
+	says := accountNotShared("shop").message
 	for _, words := range []string{"no Secret vc-creds in namespace shop", "--vm-namespaces", "kubectl -n shop create secret generic vc-creds"} {
 		if !strings.Contains(says, words) {
 			t.Errorf("%q does not say %q", says, words)
@@ -50,7 +50,7 @@ func TestWhereSecretsMayLead(t *testing.T) {
 	if !(Settings{}).mayReach("anywhere.example") {
 		t.Error("without a list the host is refused")
 	}
-	if says := strayed("shop").message; strings.Contains(says, "example") || !strings.Contains(says, "--vcenter-hosts") {
+	if says := hostNotAllowed("shop").message; strings.Contains(says, "example") || !strings.Contains(says, "--vcenter-hosts") {
 		t.Errorf("it says %q", says)
 	}
 }

@@ -56,7 +56,7 @@ func (l Layout) keptPasswords() (passwords, error) {
 
 // refreshPasswords applies new passwords of the Secret. The primary sets them, and they replicate. The other members notice later that they
 // work. Until then every member uses the old passwords.
-func (a *Agent) refreshPasswords(ctx context.Context, may permission) error {
+func (a *Agent) refreshPasswords(ctx context.Context, may passwordAction) error {
 	wanted, err := a.layout.wantedPasswords()
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (a *Agent) refreshPasswords(ctx context.Context, may permission) error {
 	if may == mayAdmit {
 		return a.admit(ctx, wanted)
 	}
-	isDue := !maps.Equal(wanted, a.inForce) || may == maySet && a.strayed
+	isDue := !maps.Equal(wanted, a.inForce) || may == maySet && a.admittedDiffer
 	if !isDue {
 		return nil
 	}
@@ -83,23 +83,23 @@ func (a *Agent) setPasswords(ctx context.Context, wanted passwords) error {
 			return err
 		}
 	}
-	a.admitted, a.strayed = nil, false
+	a.admitted, a.admittedDiffer = nil, false
 	return nil
 }
 
-// permission is what a member may do about passwords.
-type permission int
+// passwordAction is what a member may do about passwords.
+type passwordAction int
 
 const (
 	// mayTry: a replica tries whether the new passwords work.
-	mayTry permission = iota
+	mayTry passwordAction = iota
 	// mayAdmit: a primary whose commits wait for replicas sets no password that replicas would have to acknowledge.
 	mayAdmit
 	// maySet: a primary whose commits are acknowledged.
 	maySet
 )
 
-func permissionOf(where replication.State, mayCommit bool) permission {
+func permissionOf(where replication.State, mayCommit bool) passwordAction {
 	switch {
 	case where != replication.StateWriting:
 		return mayTry
@@ -122,7 +122,7 @@ func (a *Agent) admit(ctx context.Context, wanted passwords) error {
 			return err
 		}
 	}
-	a.admitted, a.admittedAt, a.strayed = wanted, boot, !maps.Equal(wanted, a.inForce)
+	a.admitted, a.admittedAt, a.admittedDiffer = wanted, boot, !maps.Equal(wanted, a.inForce)
 	return nil
 }
 

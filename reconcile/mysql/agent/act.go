@@ -12,7 +12,7 @@ import (
 )
 
 // act carries out one step.
-func (a *Agent) act(ctx context.Context, step replication.Step, local replication.Local) error {
+func (a *Agent) act(ctx context.Context, step replication.Step, local replication.Observed) error {
 	if step.Verb == replication.VerbClone {
 		return a.clone(ctx, *local.Assignment)
 	}
@@ -87,13 +87,13 @@ func (a *Agent) keepOrigin(origin replication.Origin) error {
 	kept := a.kept
 	kept.Data, kept.IsCopied = origin, false
 	if origin == replication.OriginFresh {
-		kept.Lacking = nil
+		kept.TablesWithoutRows = nil
 	}
-	return a.keep(kept)
+	return a.storeState(kept)
 }
 
-// keep writes the state to the volume. The caller must hold the lock.
-func (a *Agent) keep(kept state) error {
+// storeState writes the state to the volume. The caller must hold the lock.
+func (a *Agent) storeState(kept state) error {
 	if err := saveState(a.layout.stateFile(), kept); err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 	return a.copies.ended(time.Now(), err)
 }
 
-// settleData records completed steps. If mysqld answers, --initialize is complete. If a copy is complete, the data is a member's.
-func (a *Agent) settleData(ctx context.Context) error {
+// recordCompletedSteps records completed steps. If mysqld answers, --initialize is complete. If a copy is complete, the data is a member's.
+func (a *Agent) recordCompletedSteps(ctx context.Context) error {
 	a.mu.Lock()
 	data, isCopied := a.kept.Data, a.kept.IsCopied
 	a.mu.Unlock()
@@ -178,22 +178,22 @@ func (a *Agent) settleData(ctx context.Context) error {
 		}
 		return a.keepCopied(ctx)
 	case replication.OriginMember:
-		if err := a.settleBootstrap(); err != nil {
+		if err := a.finishBootstrap(); err != nil {
 			return err
 		}
-		return a.settleTables(ctx)
+		return a.findMissingRows(ctx)
 	}
 	return nil
 }
 
-// unsettled reports that mysqld answers, and why the member still cannot continue. The agent tries again. Neither mysqld nor the agent must
+// reportUnrecorded reports that mysqld answers, and why the member still cannot continue. The agent tries again. Neither mysqld nor the agent must
 // restart for that.
-func (a *Agent) unsettled(observed mysqld.Observed, cause error) {
+func (a *Agent) reportUnrecorded(observed mysqld.Observed, cause error) {
 	message := replication.AnswersBut + " the agent cannot record the origin of this member's data: " + cause.Error()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.looked = time.Now()
-	if !observed.LockedOut {
+	if !observed.LoginsHang {
 		a.answered, a.hung = a.looked, time.Time{}
 	}
 	if a.failure != cause.Error() && !errors.Is(cause, context.Canceled) {
@@ -205,9 +205,9 @@ func (a *Agent) unsettled(observed mysqld.Observed, cause error) {
 	}
 }
 
-// settleBootstrap removes the statements for the first start of restored data from the init_file. mysqld answers, so they have run, and a
+// finishBootstrap removes the statements for the first start of restored data from the init_file. mysqld answers, so they have run, and a
 // user may have dropped the account since.
-func (a *Agent) settleBootstrap() error {
+func (a *Agent) finishBootstrap() error {
 	if a.isSettled || !a.wasRestored() {
 		return nil
 	}

@@ -36,11 +36,11 @@ type Agent struct {
 	inForce passwords
 	// admitted are the passwords that other members can use on this mysqld since its start admittedAt, if the agent knows them: each start
 	// sets those of its init_file. strayed reports whether they differ from inForce.
-	admitted   passwords
-	admittedAt string
-	strayed    bool
+	admitted       passwords
+	admittedAt     string
+	admittedDiffer bool
 	// copies are attempts to copy the primary's data. Only the loop uses them.
-	copies copies
+	copies copyBackoff
 	// survey is the last look at transactions, and its time. Only the loop uses it.
 	survey survey
 	// commits is the last look at commits. Only the loop uses it.
@@ -48,13 +48,13 @@ type Agent struct {
 	// measuredAt is when the agent last measured mysqld. Only the loop uses it.
 	measuredAt time.Time
 	// room is the last look at the space of the relay log. Only the loop uses it.
-	room replication.Room
+	room replication.RelayLogMonitor
 	// isSettled reports whether the init_file for mysqld's next start is the one for data in use.
 	isSettled bool
 	// failure is why the last step failed, empty if it did not. The agent logs the same failure once.
 	failure string
-	// said is the message of the last step, without the error if it failed.
-	said string
+	// lastMessage is the message of the last step, without the error if it failed.
+	lastMessage string
 	// purged is when binary logs were last purged, purging the result of the purge in progress; nil if there is none.
 	purged  time.Time
 	purging <-chan error
@@ -86,10 +86,10 @@ type Agent struct {
 	knownHost string
 	errant    replication.GTIDSet
 	// logbook is what the loop has read in the binary log, unread why it cannot read it, and marked when it last marked the end of the log.
-	logbook  mysqld.Logbook
+	logbook  mysqld.HollowJudge
 	unread   string
 	marked   time.Time
-	patience patience
+	patience logReadBackoff
 	// matching is a request to match hollow transactions that the loop has not carried out yet. mu guards it.
 	matching *replication.Matching
 }
@@ -144,8 +144,8 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		a.unanswered(err)
 		return stepEvery
 	}
-	if err := a.settleData(ctx); err != nil {
-		a.unsettled(observed, err)
+	if err := a.recordCompletedSteps(ctx); err != nil {
+		a.reportUnrecorded(observed, err)
 		return lookEvery
 	}
 	local := a.localView(observed)
@@ -155,7 +155,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	local.Hollow = a.judge(ctx, local)
 	step := replication.NextStep(local)
 	a.learn(local, step)
-	if observed.LockedOut {
+	if observed.LoginsHang {
 		step.Message += "; no client can log in while a statement about accounts waits for an acknowledgement"
 	}
 	changed := a.publish(observed, local, step, silent)
@@ -163,7 +163,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
 	a.maintainCommits(ctx, observed)
-	if !observed.LockedOut {
+	if !observed.LoginsHang {
 		a.maintain(ctx, step.State, observed)
 		a.match(ctx, observed)
 	}
@@ -209,14 +209,14 @@ func (a *Agent) unanswered(err error) {
 	if mysqld.IsNotListening(err) {
 		// The next start is like the first: recovery takes as long as it takes, and the probes must not interrupt it.
 		a.answered = time.Time{}
-		a.keepEnd()
+		a.storeCopyEnd()
 	}
 	a.hung = a.hungSince(err)
 	if a.status.State != replication.StateStarting {
 		a.log.Info("mysqld does not answer", "error", err.Error())
 		a.status.Boot = rand.Text()
 		// It may return with other data or other plugins.
-		a.status.Barred, a.survey.last = nil, time.Time{}
+		a.status.LockedOut, a.survey.last = nil, time.Time{}
 	}
 	a.status.State, a.status.Message = replication.StateStarting, "mysqld does not answer: "+err.Error()
 	a.status.Writable, a.status.Acknowledging = false, false
@@ -224,8 +224,8 @@ func (a *Agent) unanswered(err error) {
 	// A mysqld that restarts reads the current certificate files, and the agent cannot see when. So the agent makes mysqld load them again.
 	a.status.TLS = ""
 	a.tls.unknown()
-	a.logbook, a.marked, a.patience = mysqld.Logbook{}, time.Time{}, patience{}
-	a.room = replication.Room{}
+	a.logbook, a.marked, a.patience = mysqld.HollowJudge{}, time.Time{}, logReadBackoff{}
+	a.room = replication.RelayLogMonitor{}
 	a.forgetMeasures()
 	// Sessions that waited to commit no longer wait, or are counted again.
 	a.commits, a.status.Transactions.CommitWaitSeconds = commits{}, 0
@@ -244,7 +244,7 @@ func (a *Agent) hungSince(err error) time.Time {
 }
 
 // localView collects what the next step depends on.
-func (a *Agent) localView(observed mysqld.Observed) replication.Local {
+func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.status.Writable && observed.Server.SuperReadOnly {
@@ -257,13 +257,13 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Local {
 	if observed.Server.Channel.Refused() {
 		a.pointed = false
 	}
-	a.room = a.room.Look(now, observed.Server)
-	local := replication.Local{
-		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, Pointed: a.pointed, Unheard: now.Sub(a.heard),
+	a.room = a.room.Observe(now, observed.Server)
+	local := replication.Observed{
+		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, CredentialsCurrent: a.pointed, DisconnectedFor: now.Sub(a.heard),
 		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(),
 	}
-	if a.kept.Lacking != nil {
-		local.Lacking = a.kept.Lacking.Tables
+	if a.kept.TablesWithoutRows != nil {
+		local.TablesWithoutRows = a.kept.TablesWithoutRows.Tables
 	}
 	if a.assignment != nil && a.assignment.SourceHost == a.knownHost {
 		local.Known, local.Errant = a.known, a.errant
@@ -283,7 +283,7 @@ func (a *Agent) unassigned(now time.Time) time.Duration {
 }
 
 // learn stores a look at the primary. Another look is not needed while this member has no more transactions than the primary had then.
-func (a *Agent) learn(local replication.Local, step replication.Step) {
+func (a *Agent) learn(local replication.Observed, step replication.Step) {
 	if local.Source != nil && local.Source.Err == "" {
 		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
 	}
@@ -326,7 +326,7 @@ func (a *Agent) Assign(next replication.Assignment) error {
 		return err
 	}
 	if kept := a.kept.accepting(next); !reflect.DeepEqual(kept, a.kept) {
-		if err := a.keep(kept); err != nil {
+		if err := a.storeState(kept); err != nil {
 			return err
 		}
 	}

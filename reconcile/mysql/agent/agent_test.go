@@ -197,7 +197,7 @@ func TestAPrimaryIsLookedAtAgainOnlyForWhatIsNewThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func(at *replication.Source) replication.Local {
+	look := func(at *replication.Source) replication.Observed {
 		local := member.localView(observed)
 		local.Source = at
 		member.learn(local, replication.NextStep(local))
@@ -382,7 +382,7 @@ func TestOriginIsKeptBeforeTheFirstWrite(t *testing.T) {
 func TestAReplicaTakesNoPasswordsThatItHas(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), memberState())
-	member.strayed = true
+	member.admittedDiffer = true
 	if err := member.refreshPasswords(t.Context(), mayTry); err != nil {
 		t.Error(err)
 	}
@@ -402,7 +402,7 @@ func TestTheFirstStartOfRestoredDataIsSettled(t *testing.T) {
 	}
 	assigned := make(chan error, 1)
 	go func() { assigned <- member.Assign(assignment(member, 1, "db-0")) }() // for the race detector
-	if err := member.settleBootstrap(); err != nil {
+	if err := member.finishBootstrap(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-assigned; err != nil {

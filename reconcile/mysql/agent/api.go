@@ -42,7 +42,7 @@ func (a *Agent) Handler() http.Handler {
 	mux.HandleFunc("GET /startupz", a.probe(func(time.Time) error { return a.started() }))
 	mux.HandleFunc("GET /livez", a.probe(a.alive))
 	mux.HandleFunc("GET /readyz", a.probe(func(time.Time) error { return a.ready() }))
-	mux.HandleFunc("GET /healthz", a.probe(a.turning))
+	mux.HandleFunc("GET /healthz", a.probe(a.loopRunning))
 	mux.Handle("GET /metrics", a.metricsHandler())
 	mux.HandleFunc("GET "+statusPath, a.operatorOnly(a.getStatus))
 	mux.HandleFunc("PUT "+assignmentPath, a.operatorOnly(a.putAssignment))
@@ -91,7 +91,7 @@ func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.As(err, &stale):
 		held := a.Status().Held
-		writeJSON(w, http.StatusConflict, refused{Epoch: held.Epoch, Revision: held.Revision})
+		writeJSON(w, http.StatusConflict, refusalBody{Epoch: held.Epoch, Revision: held.Revision})
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
@@ -146,8 +146,8 @@ func (a *Agent) alive(now time.Time) error {
 	return nil
 }
 
-// turning returns an error if the agent's own loop is stuck.
-func (a *Agent) turning(now time.Time) error {
+// loopRunning returns an error if the agent's own loop is stuck.
+func (a *Agent) loopRunning(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.looked.IsZero() && now.Sub(a.looked) > stuckAfter {

@@ -191,12 +191,12 @@ func TestProbesTellTheTruth(t *testing.T) {
 	observed.Server.SuperReadOnly = false
 	local := member.localView(observed)
 	member.publish(observed, local, replication.NextStep(local), nil)
-	for what, err := range map[string]error{"started": member.started(), "alive": member.alive(now), "turning": member.turning(now), "ready": member.ready()} {
+	for what, err := range map[string]error{"started": member.started(), "alive": member.alive(now), "turning": member.loopRunning(now), "ready": member.ready()} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	observed.LockedOut = true
+	observed.LoginsHang = true
 	member.answered = now.Add(-hungAfter - time.Second)
 	member.publish(observed, local, replication.NextStep(local), nil)
 	if err := member.alive(now); err == nil {
@@ -217,10 +217,10 @@ func TestProbesTellTheTruth(t *testing.T) {
 	if err := member.alive(later); err == nil {
 		t.Error("mysqld has not answered for too long, but counts as alive")
 	}
-	if err := member.turning(later); err != nil {
+	if err := member.loopRunning(later); err != nil {
 		t.Errorf("the loop has just run: %v", err)
 	}
-	if err := member.turning(later.Add(stuckAfter + time.Second)); err == nil {
+	if err := member.loopRunning(later.Add(stuckAfter + time.Second)); err == nil {
 		t.Error("the loop makes no progress, but the probe succeeds")
 	}
 	if err := member.alive(later.Add(stuckAfter)); err != nil {

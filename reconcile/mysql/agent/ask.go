@@ -19,10 +19,10 @@ const (
 	jsonType  = "application/json"
 )
 
-// Questioner returns the HTTP client with which the operator sends requests to the program in one Pod of a cluster. Any program in that Pod
+// NewPodClient returns the HTTP client with which the operator sends requests to the program in one Pod of a cluster. Any program in that Pod
 // may answer, so the client follows no redirect, and the operator does not trust answers. A caller that gives up a request must call
 // CloseIdleConnections, because Go otherwise continues its dial.
-func Questioner(security *tls.Config, host string) *http.Client {
+func NewPodClient(security *tls.Config, host string) *http.Client {
 	security = security.Clone()
 	security.ServerName = host
 	return &http.Client{
@@ -55,7 +55,7 @@ func (e *AnswerError) Error() string {
 func Ask(client *http.Client, request *http.Request, limit int64) ([]byte, error) {
 	response, err := client.Do(request) //nolint:gosec // it goes to a Pod's address, and no further: no redirect is followed
 	if err != nil {
-		return nil, bounded(err)
+		return nil, truncateError(err)
 	}
 	defer response.Body.Close()
 	return answer(response, limit)
@@ -82,7 +82,7 @@ func readJSON(response *http.Response, limit int64) ([]byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
-		return nil, bounded(err)
+		return nil, truncateError(err)
 	}
 	if int64(len(body)) > limit {
 		return nil, fmt.Errorf("%w: more than %d KiB", ErrTooLarge, limit>>10)
@@ -90,8 +90,8 @@ func readJSON(response *http.Response, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// bounded truncates an error's text, never within a character. It does not change an error that only reports a timeout or a cancellation.
-func bounded(err error) error {
+// truncateError truncates an error's text, never within a character. It does not change an error that only reports a timeout or a cancellation.
+func truncateError(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || len(err.Error()) <= maxReason {
 		return err
 	}

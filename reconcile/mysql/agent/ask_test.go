@@ -132,7 +132,7 @@ func TestLongErrorsAreCut(t *testing.T) {
 		"a character before the end":      {errors.New(strings.Repeat("a", maxReason-2) + "ō and more"), strings.Repeat("a", maxReason-2) + "ō…"},
 		"a timeout":                       {late, late.Error()},
 	} {
-		if got := bounded(test.err).Error(); got != test.want {
+		if got := truncateError(test.err).Error(); got != test.want {
 			t.Errorf("%s: got %q, want %q", story, got, test.want)
 		}
 	}

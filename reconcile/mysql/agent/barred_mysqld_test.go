@@ -11,8 +11,8 @@ import (
 func TestTheAgentSaysWhoCannotLogInMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
-	m.until(t, "the agent has looked", func() bool { return m.agent.Status().Barred != nil })
-	if barred := m.agent.Status().Barred; !barred.Empty() {
+	m.until(t, "the agent has looked", func() bool { return m.agent.Status().LockedOut != nil })
+	if barred := m.agent.Status().LockedOut; !barred.Empty() {
 		t.Errorf("on new data the agent names %s", barred)
 	}
 	m.leads(t, 1, 0)
@@ -27,7 +27,7 @@ func TestTheAgentSaysWhoCannotLogInMysqld(t *testing.T) { //nolint:paralleltest 
 	m.crashes(t)
 	want := []replication.Account{{User: "app", Host: "%", Plugin: "auth_socket"}}
 	m.until(t, "the agent names the account", func() bool {
-		barred := m.agent.Status().Barred
+		barred := m.agent.Status().LockedOut
 		return barred != nil && slices.Equal(barred.Named, want) && barred.More == 0
 	})
 }

@@ -14,13 +14,13 @@ import (
 
 // Client sends the operator's requests to the agents of one cluster.
 type Client struct {
-	lines   *lines
+	lines   *agentConnections
 	timeout time.Duration
 }
 
 // NewClient returns a client that presents the certificate in security and trusts its CA.
 func NewClient(security *tls.Config, timeout time.Duration) *Client {
-	return &Client{lines: &lines{security: security}, timeout: timeout}
+	return &Client{lines: &agentConnections{security: security}, timeout: timeout}
 }
 
 // Close closes the idle connections. The client can still be used.
@@ -70,14 +70,14 @@ func (c *Client) Match(ctx context.Context, target Target, asked replication.Mat
 	return nil
 }
 
-// refused is the body of a refusal. The operator repeats only its numbers. The member's next status has the reason as text.
-type refused struct {
+// refusalBody is the body of a refusal. The operator repeats only its numbers. The member's next status has the reason as text.
+type refusalBody struct {
 	Epoch    int64 `json:"epoch"`
 	Revision int64 `json:"revision"`
 }
 
 func refusal(body []byte) error {
-	var held refused
+	var held refusalBody
 	if json.Unmarshal(body, &held) != nil {
 		return errors.New("409: the agent refuses the assignment, because it is out of date")
 	}
@@ -93,5 +93,5 @@ func explained(err error) error {
 }
 
 func (c *Client) do(ctx context.Context, target Target, method, path string, content []byte) ([]byte, error) {
-	return c.lines.ask(ctx, target, c.timeout, question{method: method, path: path, content: content})
+	return c.lines.ask(ctx, target, c.timeout, agentRequest{method: method, path: path, content: content})
 }

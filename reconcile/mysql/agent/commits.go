@@ -36,7 +36,7 @@ func (a *Agent) maintainCommits(ctx context.Context, observed mysqld.Observed) {
 	}
 	a.commits.last = now
 	waiting := 1
-	if !observed.LockedOut {
+	if !observed.LoginsHang {
 		bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
 		var err error

@@ -49,7 +49,7 @@ func TestCommitsThatHungBeforeACrash(t *testing.T) {
 	if got := agent.Status().Transactions; got.CommitWaitSeconds != 0 || got.Prepared != 1 {
 		t.Errorf("the agent reports %+v", got)
 	}
-	seen.LockedOut = true
+	seen.LoginsHang = true
 	agent.maintainCommits(t.Context(), seen)
 	if got := agent.Status().Transactions.CommitWaitSeconds; got > 1 {
 		t.Errorf("a session that waits since the start is reported to wait for %d seconds", got)
@@ -62,7 +62,7 @@ func TestCommitsHangWhileNobodyCanLogIn(t *testing.T) {
 	t.Parallel()
 	agent := newAgent(t, newLayout(t), memberState())
 	seen := someObservation()
-	seen.LockedOut = true
+	seen.LoginsHang = true
 	agent.commits = commits{since: time.Now().Add(-20 * time.Second), executed: seen.Server.Executed}
 	agent.status.Transactions.CommitWaitSeconds = 15
 	agent.maintainCommits(t.Context(), seen)

@@ -17,8 +17,8 @@ const (
 	endPause = time.Minute
 )
 
-// copies limits how often the agent attempts to copy the primary's data. The zero value has seen no attempt.
-type copies struct {
+// copyBackoff limits how often the agent attempts to copy the primary's data. The zero value has seen no attempt.
+type copyBackoff struct {
 	// source is the primary of these attempts. A copy of another primary may succeed, so the wait does not apply to it.
 	source  string
 	backoff wait.Backoff
@@ -29,20 +29,20 @@ type copies struct {
 }
 
 // wait returns an error while it is too early for another attempt from this source. An attempt that begins resets isThrough.
-func (c *copies) wait(now time.Time, source string) error {
+func (c *copyBackoff) wait(now time.Time, source string) error {
 	if c.source != source {
-		*c = copies{source: source}
+		*c = copyBackoff{source: source}
 	}
 	if c.failed == nil || !now.Before(c.next) {
 		c.isThrough = false
 		return nil
 	}
-	return &tooEarlyError{c.failed}
+	return &copyWaitError{c.failed}
 }
 
 // ended records how an attempt ended, and returns its error. After a successful copy mysqld ends. A member that does not find that copy
 // complete must not copy again and again.
-func (c *copies) ended(now time.Time, err error) error {
+func (c *copyBackoff) ended(now time.Time, err error) error {
 	if c.backoff.Duration == 0 {
 		c.backoff = wait.Backoff{Duration: firstCopyPause, Factor: 2, Steps: 12, Cap: longestCopyPause}
 	}
@@ -53,28 +53,28 @@ func (c *copies) ended(now time.Time, err error) error {
 		return nil
 	}
 	c.failed, c.next = err, now.Add(pause)
-	return &tooEarlyError{err}
+	return &copyWaitError{err}
 }
 
-// keepEnd records on the volume that the copy is complete, once the mysqld that made it has ended: the next mysqld starts with the copy, or
+// storeCopyEnd records on the volume that the copy is complete, once the mysqld that made it has ended: the next mysqld starts with the copy, or
 // does not start. MySQL reports that itself, but not with performance_schema OFF. The caller must hold the lock.
-func (a *Agent) keepEnd() {
+func (a *Agent) storeCopyEnd() {
 	if !a.copies.isThrough {
 		return
 	}
 	a.copies.isThrough = false
 	kept := a.kept
 	kept.IsCopied = true
-	if err := a.keep(kept); err != nil {
+	if err := a.storeState(kept); err != nil {
 		a.log.Info("cannot record that the copy is complete; if MySQL does not report it either, the agent copies again", "error", err.Error())
 	}
 }
 
-// tooEarlyError reports a copy that failed and is not due again. Its text has no time, so that it stays the same until the next attempt.
-type tooEarlyError struct{ cause error }
+// copyWaitError reports a copy that failed and is not due again. Its text has no time, so that it stays the same until the next attempt.
+type copyWaitError struct{ cause error }
 
-func (e *tooEarlyError) Error() string { return "waits before the next copy: " + e.cause.Error() }
-func (e *tooEarlyError) Unwrap() error { return e.cause }
+func (e *copyWaitError) Error() string { return "waits before the next copy: " + e.cause.Error() }
+func (e *copyWaitError) Unwrap() error { return e.cause }
 
 // watchCopy reports the progress of a copy until its context ends.
 func (a *Agent) watchCopy(ctx context.Context) {

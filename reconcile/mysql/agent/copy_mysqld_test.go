@@ -30,7 +30,7 @@ func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:parallelte
 		}
 		return replica.agent.Status().State == replication.StateReplicating
 	})
-	if kept := stateOf(t, replica.layout); kept.Data != replication.OriginMember || kept.IsCopied || kept.Lacking.Tables.Count() != 1 {
+	if kept := stateOf(t, replica.layout); kept.Data != replication.OriginMember || kept.IsCopied || kept.TablesWithoutRows.Tables.Count() != 1 {
 		t.Errorf("the stored state is %+v", kept)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 	t.Parallel()
 	const source = "db-0.pods"
-	var c copies
+	var c copyBackoff
 	now := time.Unix(1_800_000_000, 0)
 	cause := errors.New("the disk is full")
 	if err := c.wait(now, source); err != nil {
@@ -42,7 +42,7 @@ func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 	if c.wait(now.Add(longestCopyPause-time.Second), source) == nil || c.wait(now.Add(longestCopyPause), source) != nil {
 		t.Error("the member does not wait after a copy that it does not find complete")
 	}
-	c = copies{}
+	c = copyBackoff{}
 	_ = c.ended(now, nil)
 	if c.wait(now.Add(endPause-time.Second), "") == nil || c.wait(now.Add(endPause), "") != nil {
 		t.Error("mysqld does not have a minute to end, and to start with the copy")
@@ -50,7 +50,7 @@ func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 	if c.isThrough {
 		t.Error("another copy begins, but mysqld's end would complete the last copy")
 	}
-	c = copies{source: source}
+	c = copyBackoff{source: source}
 	_ = c.ended(now, cause)
 	if c.wait(now, source) == nil || c.wait(now, "db-1.pods") != nil {
 		t.Error("after a failure with one primary, another primary is not tried at once")
@@ -62,9 +62,9 @@ func TestAStepThatFailsIsToldOnce(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), memberState())
 	step := replication.Step{Verb: replication.VerbClone, State: replication.StateCloning, Message: "copies the data of db-0"}
-	cause := &tooEarlyError{errors.New("no room")}
+	cause := &copyWaitError{errors.New("no room")}
 	publish := func(step replication.Step) bool {
-		return a.publish(mysqld.Observed{}, replication.Local{}, step, nil)
+		return a.publish(mysqld.Observed{}, replication.Observed{}, step, nil)
 	}
 	says := func(when, want string) {
 		t.Helper()

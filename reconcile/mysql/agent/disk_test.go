@@ -98,7 +98,7 @@ func TestWhoReceivesEverything(t *testing.T) {
 		"a former release, and one is not connected":           {primary(0), 1, 0, false},
 		"a replica, which no member follows":                   {&replication.Assignment{Role: replication.RoleReplica, Record: record}, 0, 0, true},
 	} {
-		if got := everybodyReceives(test.assignment, test.receivers, test.acknowledging); got != test.want {
+		if got := allReceive(test.assignment, test.receivers, test.acknowledging); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

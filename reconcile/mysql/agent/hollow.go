@@ -27,13 +27,13 @@ const (
 
 // judge reads the binary log for the transactions that the next step depends on, and returns those known to be hollow. On a full volume
 // mysqld would not answer, because a write holds the log.
-func (a *Agent) judge(ctx context.Context, local replication.Local) replication.GTIDSet {
+func (a *Agent) judge(ctx context.Context, local replication.Observed) replication.GTIDSet {
 	executed := local.Server.Executed
 	known := a.logbook.Hollow(executed)
 	if a.Status().Disk.Level == replication.DiskFull || time.Now().Before(a.patience.next) {
 		return known
 	}
-	wanted := replication.ToJudge(local)
+	wanted := replication.ToInspect(local)
 	bounded, cancel := context.WithTimeout(ctx, judgeTimeout)
 	defer cancel()
 	answers := a.logbook.Answers()
@@ -47,17 +47,17 @@ func (a *Agent) judge(ctx context.Context, local replication.Local) replication.
 	return a.logbook.Hollow(executed)
 }
 
-// patience limits how often the agent reads a binary log that gives no answer: each read leaves a session that waits as long as mysqld
+// logReadBackoff limits how often the agent reads a binary log that gives no answer: each read leaves a session that waits as long as mysqld
 // hangs. The zero value has seen no read.
-type patience struct {
+type logReadBackoff struct {
 	backoff wait.Backoff
 	next    time.Time
 }
 
 // looked records a read. isSilent reports whether it ended without any answer.
-func (p *patience) looked(now time.Time, isSilent bool) {
+func (p *logReadBackoff) looked(now time.Time, isSilent bool) {
 	if !isSilent {
-		*p = patience{}
+		*p = logReadBackoff{}
 		return
 	}
 	if p.backoff.Duration == 0 {
@@ -79,7 +79,7 @@ func (a *Agent) complain(err error) {
 }
 
 // mark keeps the part of the log short that must be read later.
-func (a *Agent) mark(ctx context.Context, local replication.Local) {
+func (a *Agent) mark(ctx context.Context, local replication.Observed) {
 	if time.Since(a.marked) < markEvery || !replication.HasNothingOwn(local) {
 		return
 	}
@@ -134,7 +134,7 @@ func (a *Agent) putHollow(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := a.Match(asked); err != nil {
 		held := a.Status().Held
-		writeJSON(w, http.StatusConflict, refused{Epoch: held.Epoch, Revision: held.Revision})
+		writeJSON(w, http.StatusConflict, refusalBody{Epoch: held.Epoch, Revision: held.Revision})
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -12,7 +12,7 @@ func TestTheBinaryLogIsLeftAloneOnAFullVolume(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), memberState())
 	own := "3e11fa47-71ca-11e1-9e33-c80aa9429562:1"
-	local := replication.Local{HeldRole: replication.RoleReplica, Server: someObservation().Server}
+	local := replication.Observed{HeldRole: replication.RoleReplica, Server: someObservation().Server}
 	if err := local.Server.Executed.UnmarshalText([]byte(own)); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestTheBinaryLogIsLeftAloneOnAFullVolume(t *testing.T) {
 // TestLooksWithoutAnAnswerAreSpacedOut: each pause is longer than the one before, until there is an answer.
 func TestLooksWithoutAnAnswerAreSpacedOut(t *testing.T) {
 	t.Parallel()
-	var p patience
+	var p logReadBackoff
 	now := time.Now()
 	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
 		p.looked(now, true)

@@ -26,30 +26,30 @@ const (
 	keptShare = 4
 )
 
-// lines are the connections to the agents of one cluster: one for each member, kept from one request to the next. http.Transport is not
+// agentConnections are the connections to the agents of one cluster: one for each member, kept from one request to the next. http.Transport is not
 // used, because it has two goroutines for each connection: for 1,000 clusters of three their stacks alone take about 50 MiB.
-type lines struct {
+type agentConnections struct {
 	security *tls.Config
 
 	mu   sync.Mutex
-	kept map[string]line // by host
+	kept map[string]idleConnection // by host
 }
 
-// line is an idle connection.
-type line struct {
+// idleConnection is an idle connection.
+type idleConnection struct {
 	*tls.Conn
 	address string
 	since   time.Time
 }
 
-// question is an HTTP request to an agent.
-type question struct {
+// agentRequest is an HTTP request to an agent.
+type agentRequest struct {
 	method, path string
 	content      []byte
 }
 
 // ask sends a request over a member's kept connection, and over a new one if that gives no answer. within bounds both together.
-func (l *lines) ask(ctx context.Context, target Target, within time.Duration, asked question) ([]byte, error) {
+func (l *agentConnections) ask(ctx context.Context, target Target, within time.Duration, asked agentRequest) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if kept := l.take(target); kept != nil {
@@ -62,14 +62,14 @@ func (l *lines) ask(ctx context.Context, target Target, within time.Duration, as
 	}
 	fresh, err := l.dial(ctx, target)
 	if err != nil {
-		return nil, bounded(err)
+		return nil, truncateError(err)
 	}
 	return l.over(ctx, fresh, target, asked)
 }
 
 // take removes and returns the kept connection to a member; nil if there is none. It closes connections that have been idle for too long,
 // and the connection to this member if its address has changed.
-func (l *lines) take(target Target) *tls.Conn {
+func (l *agentConnections) take(target Target) *tls.Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found *tls.Conn
@@ -89,20 +89,20 @@ func (l *lines) take(target Target) *tls.Conn {
 }
 
 // keep keeps a connection for the next request.
-func (l *lines) keep(target Target, open *tls.Conn) {
+func (l *agentConnections) keep(target Target, open *tls.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if other, found := l.kept[target.Host]; found {
 		end(other.Conn)
 	}
 	if l.kept == nil {
-		l.kept = map[string]line{}
+		l.kept = map[string]idleConnection{}
 	}
-	l.kept[target.Host] = line{Conn: open, address: target.Address, since: time.Now()}
+	l.kept[target.Host] = idleConnection{Conn: open, address: target.Address, since: time.Now()}
 }
 
 // close closes the idle connections.
-func (l *lines) close() {
+func (l *agentConnections) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, one := range l.kept {
@@ -114,7 +114,7 @@ func (l *lines) close() {
 // end closes a connection at once. A TLS shutdown could take seconds.
 func end(open *tls.Conn) { _ = open.NetConn().Close() }
 
-func (l *lines) dial(ctx context.Context, target Target) (*tls.Conn, error) {
+func (l *agentConnections) dial(ctx context.Context, target Target) (*tls.Conn, error) {
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(target.Address, strconv.Itoa(Port)))
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (l *lines) dial(ctx context.Context, target Target) (*tls.Conn, error) {
 }
 
 // over sends a request over a connection, and keeps the connection for the next request if possible.
-func (l *lines) over(ctx context.Context, open *tls.Conn, target Target, asked question) ([]byte, error) {
+func (l *agentConnections) over(ctx context.Context, open *tls.Conn, target Target, asked agentRequest) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { end(open) })
 	body, goesOn, err := converse(ctx, open, target, asked)
 	isInTime := stop()
@@ -146,14 +146,14 @@ func (l *lines) over(ctx context.Context, open *tls.Conn, target Target, asked q
 }
 
 // converse sends a request and reads the answer. goesOn reports whether another request can follow.
-func converse(ctx context.Context, open net.Conn, target Target, asked question) (body []byte, goesOn bool, err error) {
+func converse(ctx context.Context, open net.Conn, target Target, asked agentRequest) (body []byte, goesOn bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, asked.method, "https://"+target.Host+asked.path, bytes.NewReader(asked.content))
 	if err != nil {
 		return nil, false, err
 	}
 	writer := bufio.NewWriterSize(open, keptBuffer)
 	if err := errors.Join(request.Write(writer), writer.Flush()); err != nil {
-		return nil, false, bounded(err)
+		return nil, false, truncateError(err)
 	}
 	return receive(open, request)
 }
@@ -164,7 +164,7 @@ func receive(open net.Conn, request *http.Request) (body []byte, goesOn bool, er
 	reader := bufio.NewReaderSize(bound, keptBuffer)
 	response, err := http.ReadResponse(reader, request)
 	if err != nil {
-		return nil, false, unread(err, bound.N <= 0)
+		return nil, false, answerError(err, bound.N <= 0)
 	}
 	defer response.Body.Close()
 	bound.N = 2 * maxBody // the answer with its chunk headers
@@ -174,14 +174,14 @@ func receive(open net.Conn, request *http.Request) (body []byte, goesOn bool, er
 	return body, isRead && !response.Close && reader.Buffered() == 0, err
 }
 
-// unread returns why there is no answer. It does not pass on Go's error about malformed HTTP, because that repeats the received text.
-func unread(err error, isLong bool) error {
+// answerError returns why there is no answer. It does not pass on Go's error about malformed HTTP, because that repeats the received text.
+func answerError(err error, isLong bool) error {
 	_, isNetwork := errors.AsType[net.Error](err)
 	switch {
 	case isLong:
 		return fmt.Errorf("the header of the answer is longer than %d KiB", maxAnswerHeader>>10)
 	case isNetwork, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return bounded(err)
+		return truncateError(err)
 	}
 	return errors.New("the answer is not HTTP")
 }

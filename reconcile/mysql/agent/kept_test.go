@@ -172,7 +172,7 @@ func TestOfAMemberThatMovedNothingIsKept(t *testing.T) {
 				near, far := net.Pipe()
 				defer far.Close()
 				kept := tls.Client(near, &tls.Config{ServerName: memberHost, MinVersion: tls.VersionTLS12})
-				l := &lines{}
+				l := &agentConnections{}
 				l.keep(here, kept)
 				<-time.After(story.after)
 				if got := l.take(story.asked) == kept; got != story.isKept {

@@ -31,7 +31,7 @@ func (a *Agent) setTransactionLimit(ctx context.Context, limit int64) error {
 	if err != nil {
 		return fmt.Errorf("look for the user's max_binlog_cache_size: %w", err)
 	}
-	if sizing.Names(string(config), "max_binlog_cache_size") {
+	if sizing.HasSetting(string(config), "max_binlog_cache_size") {
 		return nil
 	}
 	return a.local.LimitTransactions(ctx, limit)

@@ -106,7 +106,7 @@ func chosenNumber(config, setting string, otherwise int64) int64 {
 	chosen := otherwise
 	for line := range strings.Lines(config) {
 		_, value, _ := strings.Cut(line, "=")
-		if !sizing.Names(line, setting) {
+		if !sizing.HasSetting(line, setting) {
 			continue
 		}
 		chosen = otherwise

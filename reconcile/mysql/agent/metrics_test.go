@@ -51,7 +51,7 @@ func TestMetricsTellWhatIsKnown(t *testing.T) {
 	a.mu.Lock()
 	a.diskSeen = time.Now()
 	a.status.State, a.status.Writable, a.status.Acknowledging, a.status.AcksEnforced, a.status.AckClients = replication.StateWriting, true, true, 1, 2
-	a.status.Held.Epoch, a.status.LagSeconds, a.status.OtherEngines, a.status.Lacking = 4, &lag, &tables, &replication.Tables{}
+	a.status.Held.Epoch, a.status.LagSeconds, a.status.OtherEngines, a.status.TablesWithoutRows = 4, &lag, &tables, &replication.Tables{}
 	a.status.Disk = replication.Disk{Size: 2000, Free: 500}
 	a.status.Transactions = replication.Transactions{Prepared: 5, OldestSeconds: 6, CommitWaitSeconds: 8, History: 9}
 	a.measured.mysqld, a.measured.wantedFiles, a.measured.keyless = mysqld.Measured{Memory: 900, OpenFiles: 1024}, 5000, &keyless

@@ -25,7 +25,7 @@ type Identity struct {
 	// ConfigMaps cannot change them.
 	Settings string
 	// Given is mysqld's memory and CPU. Settings override the sizes that follow from it.
-	Given sizing.Given
+	Given sizing.Resources
 	// RootAbsent reports whether the agent leaves root@'%' alone once there is data.
 	RootAbsent bool
 	// Tell receives messages that a user should see although the member starts; nil discards them.
@@ -47,7 +47,7 @@ func Prepare(layout Layout, who Identity) error {
 	if err != nil {
 		return err
 	}
-	tuned, own := sizing.TuneBeside(who.Given, who.Settings).Config(), memberSettings(layout, who, serverID)
+	tuned, own := sizing.TuneWithConfig(who.Given, who.Settings).Config(), memberSettings(layout, who, serverID)
 	base := tuned + who.Settings + own
 	first := base + "validate_config = ON\n"
 	if newData {

@@ -59,10 +59,10 @@ func oldestKept(logs []mysqld.BinaryLog, kept keptLogs) string {
 	return ""
 }
 
-// everybodyReceives reports whether all other members are connected to this one, if it can be their source: it compares the connected
+// allReceive reports whether all other members are connected to this one, if it can be their source: it compares the connected
 // receivers with the number of members. An operator that does not send that number means the in-sync members of the record, which
 // acknowledge. mysqld itself keeps the logs that a connected replica still needs (manual, "PURGE BINARY LOGS Statement").
-func everybodyReceives(assignment *replication.Assignment, receivers, ackClients int) bool {
+func allReceive(assignment *replication.Assignment, receivers, ackClients int) bool {
 	switch {
 	case assignment == nil:
 		return false
@@ -99,7 +99,7 @@ func (a *Agent) maintainDisk(ctx context.Context, ackClients int) {
 	go func() { ended <- a.purge(ctx, local, kept) }()
 }
 
-// everybodyReceives counts the receivers in mysqld, unless the volume is full.
+// allReceive counts the receivers in mysqld, unless the volume is full.
 func (a *Agent) everybodyReceives(ctx context.Context, disk replication.Disk, assignment *replication.Assignment, ackClients int) bool {
 	if disk.Level == replication.DiskFull {
 		return false // keptBinaryLogs ignores it on a full volume
@@ -111,7 +111,7 @@ func (a *Agent) everybodyReceives(ctx context.Context, disk replication.Disk, as
 		a.tellPurge(err)
 		return false
 	}
-	return everybodyReceives(assignment, receivers, ackClients)
+	return allReceive(assignment, receivers, ackClients)
 }
 
 func (a *Agent) tellPurge(err error) {

@@ -13,21 +13,21 @@ import (
 // reportKept copies the state on the volume into the report. The caller must hold the lock or be the only user of the agent.
 func (a *Agent) reportKept() {
 	a.status.Origin, a.status.Held, a.status.HeldRole, a.status.Last = a.kept.Data, a.kept.Held, a.kept.HeldRole, a.kept.Last
-	a.status.Lacking = nil
-	if a.kept.Lacking != nil {
-		some := a.kept.Lacking.Tables.First(reportedTables)
-		a.status.Lacking = &some
+	a.status.TablesWithoutRows = nil
+	if a.kept.TablesWithoutRows != nil {
+		some := a.kept.TablesWithoutRows.Tables.First(reportedTables)
+		a.status.TablesWithoutRows = &some
 	}
 }
 
 // publish updates the report from a look and a decision. It reports whether the state or its message changed. While a failed step is tried
 // again, the report keeps the error in its message.
-func (a *Agent) publish(observed mysqld.Observed, local replication.Local, step replication.Step, silent []string) bool {
+func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, step replication.Step, silent []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
 	a.looked = now
-	if !observed.LockedOut {
+	if !observed.LoginsHang {
 		a.answered, a.hung = now, time.Time{}
 	}
 	status, server := &a.status, observed.Server
@@ -35,9 +35,9 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Local, step 
 		// Operators of all releases show this message, also an operator that does not know why the agent refuses it.
 		step.Message += "; " + a.refused
 	}
-	changed := status.State != step.State || a.said != step.Message
+	changed := status.State != step.State || a.lastMessage != step.Message
 	if changed {
-		a.said, status.Message = step.Message, step.Message
+		a.lastMessage, status.Message = step.Message, step.Message
 	}
 	status.State, status.NeedsCopy = step.State, step.NeedsCopy
 	status.Silent = silent
@@ -68,7 +68,7 @@ func (a *Agent) acksShort(now time.Time, observed mysqld.Observed) int {
 func (a *Agent) begins() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.status.Message = a.said
+	a.status.Message = a.lastMessage
 }
 
 // ended reports how a step ended. After a failure the next turn decides again.
@@ -76,7 +76,7 @@ func (a *Agent) ended(step replication.Step, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil {
-		a.failure, a.status.Message = "", a.said
+		a.failure, a.status.Message = "", a.lastMessage
 		return
 	}
 	a.status.Message = fmt.Sprintf("%s: %v", step.Message, err)

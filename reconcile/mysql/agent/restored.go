@@ -35,56 +35,56 @@ func (f RestoredFrom) Is(other RestoredFrom) bool {
 	return false
 }
 
-// Contents is the kind of contents of a member's volume.
-type Contents string
+// VolumeState is the kind of contents of a member's volume.
+type VolumeState string
 
 const (
 	// VolumeEmpty: the volume has nothing that a user could miss.
-	VolumeEmpty Contents = "Empty"
+	VolumeEmpty VolumeState = "Empty"
 	// VolumeUnfinished: an interrupted restore, which may be deleted.
-	VolumeUnfinished Contents = "Unfinished"
+	VolumeUnfinished VolumeState = "Unfinished"
 	// VolumeStaged: a complete restored data directory that has not been renamed yet.
-	VolumeStaged Contents = "Staged"
+	VolumeStaged VolumeState = "Staged"
 	// VolumeRestored: a data directory that began as a restored backup, even if clients have written since.
-	VolumeRestored Contents = "Restored"
+	VolumeRestored VolumeState = "Restored"
 	// VolumeOccupied: any other data.
-	VolumeOccupied Contents = "Occupied"
+	VolumeOccupied VolumeState = "Occupied"
 )
 
-// Holding describes what a volume holds.
-type Holding struct {
-	Contents Contents
+// VolumeContents describes what a volume holds.
+type VolumeContents struct {
+	Contents VolumeState
 	// From is the backup, for Staged and Restored. Used reports whether a cluster has used the data since, so that it no longer equals the
 	// backup.
 	From RestoredFrom
 	Used bool
-	// What describes it for messages.
-	What string
+	// Description describes it for messages.
+	Description string
 }
 
 // OccupiedError reports that the operator does not restore to a volume because it holds data.
-type OccupiedError struct{ What string }
+type OccupiedError struct{ Description string }
 
 func (e *OccupiedError) Error() string {
-	return "the volume holds " + e.What + ", which the operator never overwrites"
+	return "the volume holds " + e.Description + ", which the operator never overwrites"
 }
 
 // LookAtVolume returns what a member's volume holds, and changes nothing.
-func LookAtVolume(layout Layout) (Holding, error) {
+func LookAtVolume(layout Layout) (VolumeContents, error) {
 	data, err := hasEntries(layout.DataDir())
 	if err != nil {
-		return Holding{}, err
+		return VolumeContents{}, err
 	}
 	restoring, err := hasEntries(layout.RestoringDir())
 	if err != nil {
-		return Holding{}, err
+		return VolumeContents{}, err
 	}
 	kept, found, err := loadState(layout.stateFile())
 	if unread := (*damagedError)(nil); errors.As(err, &unread) {
-		return Holding{Contents: VolumeOccupied, What: "a member.json that cannot be read"}, nil
+		return VolumeContents{Contents: VolumeOccupied, Description: "a member.json that cannot be read"}, nil
 	}
 	if err != nil {
-		return Holding{}, err
+		return VolumeContents{}, err
 	}
 	if data {
 		return holdingData(kept, found), nil
@@ -93,32 +93,32 @@ func LookAtVolume(layout Layout) (Holding, error) {
 }
 
 // holdingData describes a volume with a data directory, by the member's state if there is one.
-func holdingData(kept state, found bool) Holding {
+func holdingData(kept state, found bool) VolumeContents {
 	switch {
 	case !found:
-		return Holding{Contents: VolumeOccupied, What: "a data directory without a member.json"}
+		return VolumeContents{Contents: VolumeOccupied, Description: "a data directory without a member.json"}
 	case kept.RestoredFrom != nil && kept.Held.Epoch > 0:
 		what := "data that began as a restored backup (" + kept.RestoredFrom.URL + ") and that a cluster has used since" + heldBy(kept.Held)
-		return Holding{Contents: VolumeRestored, From: *kept.RestoredFrom, Used: true, What: what}
+		return VolumeContents{Contents: VolumeRestored, From: *kept.RestoredFrom, Used: true, Description: what}
 	case kept.RestoredFrom != nil:
-		return Holding{Contents: VolumeRestored, From: *kept.RestoredFrom, What: "data that began as a restored backup (" + kept.RestoredFrom.URL + ")"}
+		return VolumeContents{Contents: VolumeRestored, From: *kept.RestoredFrom, Description: "data that began as a restored backup (" + kept.RestoredFrom.URL + ")"}
 	case kept.Data == replication.OriginMember:
-		return Holding{Contents: VolumeOccupied, What: "the data of a cluster's member" + heldBy(kept.Held)}
+		return VolumeContents{Contents: VolumeOccupied, Description: "the data of a cluster's member" + heldBy(kept.Held)}
 	}
-	return Holding{Contents: VolumeOccupied, What: "a data directory that mysqld made and no cluster has used"}
+	return VolumeContents{Contents: VolumeOccupied, Description: "a data directory that mysqld made and no cluster has used"}
 }
 
 // holdingNone describes a volume without a data directory.
-func holdingNone(kept state, found, restoring bool) Holding {
+func holdingNone(kept state, found, restoring bool) VolumeContents {
 	switch {
 	case kept.RestoredFrom != nil && restoring:
-		return Holding{Contents: VolumeStaged, From: *kept.RestoredFrom, What: "a restored backup that is not yet in the data directory (" + kept.RestoredFrom.URL + ")"}
+		return VolumeContents{Contents: VolumeStaged, From: *kept.RestoredFrom, Description: "a restored backup that is not yet in the data directory (" + kept.RestoredFrom.URL + ")"}
 	case found && kept.Data == replication.OriginMember:
-		return Holding{Contents: VolumeOccupied, What: "a member.json that says that there is data, but no data"}
+		return VolumeContents{Contents: VolumeOccupied, Description: "a member.json that says that there is data, but no data"}
 	case restoring:
-		return Holding{Contents: VolumeUnfinished, What: "a restore that was not finished"}
+		return VolumeContents{Contents: VolumeUnfinished, Description: "a restore that was not finished"}
 	}
-	return Holding{Contents: VolumeEmpty, What: "nothing"}
+	return VolumeContents{Contents: VolumeEmpty, Description: "nothing"}
 }
 
 func heldBy(record replication.Record) string {
@@ -136,7 +136,7 @@ func BeginRestore(layout Layout) (folder string, err error) {
 		return "", err
 	}
 	if found.Contents != VolumeEmpty && found.Contents != VolumeUnfinished {
-		return "", &OccupiedError{What: found.What}
+		return "", &OccupiedError{Description: found.Description}
 	}
 	folder = layout.RestoringDir()
 	if err := os.RemoveAll(folder); err != nil {
@@ -165,7 +165,7 @@ func FinishRestore(layout Layout, from RestoredFrom) error {
 	case found.Contents == VolumeEmpty:
 		return errors.New("finish the restore: " + layout.RestoringDir() + " is empty")
 	case found.Contents != VolumeUnfinished && (found.Contents != VolumeStaged || !same):
-		return &OccupiedError{What: found.What}
+		return &OccupiedError{Description: found.Description}
 	}
 	if err := layout.putInPlace(from); err != nil {
 		return fmt.Errorf("finish the restore: %w", err)

@@ -39,7 +39,7 @@ func TestLookAtVolumeTellsWhatThereIsToLose(t *testing.T) {
 	tests := map[string]struct {
 		data, restoring, used bool
 		kept                  *state
-		want                  Contents
+		want                  VolumeState
 		says                  string
 	}{
 		"a new volume":                          {want: VolumeEmpty},
@@ -69,7 +69,7 @@ func TestLookAtVolumeTellsWhatThereIsToLose(t *testing.T) {
 				keeping(t, layout, *test.kept)
 			}
 			found, err := LookAtVolume(layout)
-			if err != nil || found.Contents != test.want || !strings.Contains(found.What, test.says) {
+			if err != nil || found.Contents != test.want || !strings.Contains(found.Description, test.says) {
 				t.Fatalf("found %+v (%v), want %s, with the text %q", found, err, test.want, test.says)
 			}
 			if found.Used != test.used {
@@ -95,7 +95,7 @@ func TestAVolumeThatCannotBeUnderstoodIsNotTouched(t *testing.T) {
 	layout := newLayout(t)
 	write(t, layout.stateFile(), `{"data": "Mem`)
 	found, err := LookAtVolume(layout)
-	if err != nil || found.Contents != VolumeOccupied || !strings.Contains(found.What, "cannot be read") {
+	if err != nil || found.Contents != VolumeOccupied || !strings.Contains(found.Description, "cannot be read") {
 		t.Errorf("found %+v (%v)", found, err)
 	}
 }
@@ -128,7 +128,7 @@ func TestARestoreTakesItsPlaceInStepsThatCanBeRepeated(t *testing.T) {
 					t.Fatal(err)
 				}
 				found, err := LookAtVolume(layout)
-				if diff := cmp.Diff(Holding{Contents: VolumeRestored, From: from, What: found.What}, found); diff != "" || err != nil {
+				if diff := cmp.Diff(VolumeContents{Contents: VolumeRestored, From: from, Description: found.Description}, found); diff != "" || err != nil {
 					t.Fatalf("found: %s (%v)", diff, err)
 				}
 			}

@@ -11,8 +11,8 @@ import (
 )
 
 // smallest returns the smallest memory and CPU that a member may have.
-func smallest() sizing.Given {
-	return sizing.Given{Memory: 512 << 20, CPU: 1000, Volume: 1 << 30}
+func smallest() sizing.Resources {
+	return sizing.Resources{Memory: 512 << 20, CPU: 1000, Volume: 1 << 30}
 }
 
 // TestMysqldTakesTheSizesItIsGiven: mysqld knows every setting, and rounds none of them.
@@ -53,8 +53,8 @@ func TestMysqldLeavesThePoolBesideTheUsersInstances(t *testing.T) { //nolint:par
 		"innodb_buffer_pool_chunk_size = 100M\ninnodb_buffer_pool_instances = 10\n",
 		"innodb_buffer_pool_chunk_size = 1G\ninnodb_buffer_pool_instances = 3\n",
 	} {
-		given := sizing.Given{Memory: 2200 << 20}
-		tuned := sizing.TuneBeside(given, users)
+		given := sizing.Resources{Memory: 2200 << 20}
+		tuned := sizing.TuneWithConfig(given, users)
 		write(t, m.layout.serverConfig(), prepared+tuned.Config()+users)
 		m.restarts(t)
 		m.until(t, "mysqld answers", func() bool { return m.agent.Status().State != replication.StateStarting })

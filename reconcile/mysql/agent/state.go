@@ -27,8 +27,8 @@ type state struct {
 	HeldRole replication.Role   `json:"heldRole,omitempty"`
 	// Last is that assignment; nil if an agent stored the state that did not know the field.
 	Last *replication.Assignment `json:"last,omitempty"`
-	// Lacking are the tables whose rows were missing when the data came; nil if the agent has not looked since.
-	Lacking *lacking `json:"lacking,omitempty"`
+	// TablesWithoutRows are the tables whose rows were missing when the data came; nil if the agent has not looked since.
+	TablesWithoutRows *missingRows `json:"lacking,omitempty"`
 	// RestoredFrom is the backup that the volume's data began as; nil if it did not begin as a backup. It never changes, even if clients
 	// write to the data.
 	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`

@@ -88,7 +88,7 @@ func (a *Agent) surveyAccounts(ctx context.Context) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.status.Barred = &barred
+	a.status.LockedOut = &barred
 }
 
 func transactionsOf(seen mysqld.Survey, left *int) replication.Transactions {

@@ -25,8 +25,8 @@ const (
 	keptTables     = 20
 )
 
-// lacking are the tables whose rows were missing when the data was copied or restored here. A member that created its data itself has none.
-type lacking struct {
+// missingRows are the tables whose rows were missing when the data was copied or restored here. A member that created its data itself has none.
+type missingRows struct {
 	Tables replication.Tables `json:"tables,omitzero"`
 	// Until is when the agent looked for them, or when the youngest of them was created if that is later: younger tables have their rows.
 	// It is in UTC, in MySQL's format.
@@ -40,14 +40,14 @@ type tableWatch struct {
 	// names are the tables at the last look, for the list of a replica in of. A table that is gone since then was dropped, unless there are
 	// new tables, which it may have been renamed to.
 	names nameSet
-	of    *lacking
+	of    *missingRows
 	// tried reports whether the loop itself has looked once. Later looks run concurrently with it.
 	tried bool
 }
 
 // tableTask describes one look: the tables whose rows are missing on this member, nil if unknown, and, on a primary, all of its tables.
 type tableTask struct {
-	lacking *lacking
+	lacking *missingRows
 	leads   bool
 	// names are all tables at the look before; nil if there was none for the same list.
 	names nameSet
@@ -55,7 +55,7 @@ type tableTask struct {
 
 // tableFindings is the result of a look. It has names if they were needed, and other engines on a primary.
 type tableFindings struct {
-	lacking *lacking
+	lacking *missingRows
 	names   nameSet
 	other   *replication.Tables
 }
@@ -65,7 +65,7 @@ type tableFindings struct {
 func (a *Agent) keepCopied(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
 	defer cancel()
-	found, err := lackingNow(bounded, a.local)
+	found, err := missingRowsNow(bounded, a.local)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -76,19 +76,19 @@ func (a *Agent) keepCopied(ctx context.Context) error {
 	defer a.mu.Unlock()
 	a.tables.tried, a.tables.due = true, time.Time{}
 	kept := a.kept
-	kept.Data, kept.IsCopied, kept.Lacking = replication.OriginMember, false, found
-	if err := a.keep(kept); err != nil {
+	kept.Data, kept.IsCopied, kept.TablesWithoutRows = replication.OriginMember, false, found
+	if err := a.storeState(kept); err != nil {
 		return err
 	}
-	a.copies = copies{}
+	a.copies = copyBackoff{}
 	return nil
 }
 
 const notYetKnown = "cannot find out which tables came without their rows, will try again"
 
-// lackingNow returns the tables whose rows may be missing in data that came a short while ago: every table of another engine. The creation
+// missingRowsNow returns the tables whose rows may be missing in data that came a short while ago: every table of another engine. The creation
 // time of a table does not show whether it came with its rows, because the clock of another server may have set it.
-func lackingNow(ctx context.Context, server *mysqld.Server) (*lacking, error) {
+func missingRowsNow(ctx context.Context, server *mysqld.Server) (*missingRows, error) {
 	until, err := server.TablesUntil(ctx)
 	if err != nil {
 		return nil, err
@@ -97,16 +97,16 @@ func lackingNow(ctx context.Context, server *mysqld.Server) (*lacking, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lacking{Tables: tables, Until: until}, nil
+	return &missingRows{Tables: tables, Until: until}, nil
 }
 
-// settleTables finds out once which rows are missing in a member's data. In a restored backup the agent can know that only until clients
+// findMissingRows finds out once which rows are missing in a member's data. In a restored backup the agent can know that only until clients
 // write, so this comes before anything else. For data that a former release of the agent knew, MySQL's own record of the copy answers, and
 // that record stays. So an error there is no reason to wait.
-func (a *Agent) settleTables(ctx context.Context) error {
+func (a *Agent) findMissingRows(ctx context.Context) error {
 	a.mu.Lock()
 	kept, isUnused := a.kept, a.kept.RestoredFrom != nil && a.kept.Held.Epoch == 0
-	isKnown := kept.Lacking != nil || a.tables.tried && !isUnused
+	isKnown := kept.TablesWithoutRows != nil || a.tables.tried && !isUnused
 	a.tables.tried = true
 	a.mu.Unlock()
 	if isKnown {
@@ -114,13 +114,13 @@ func (a *Agent) settleTables(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
 	defer cancel()
-	look := func(ctx context.Context) (*lacking, error) { return lackingSince(ctx, a.local) }
+	look := func(ctx context.Context) (*missingRows, error) { return missingRowsOfCopy(ctx, a.local) }
 	if isUnused {
-		look = func(ctx context.Context) (*lacking, error) { return lackingNow(ctx, a.local) }
+		look = func(ctx context.Context) (*missingRows, error) { return missingRowsNow(ctx, a.local) }
 	}
 	found, err := look(bounded)
 	if err == nil {
-		err = a.keepLacking(nil, found)
+		err = a.storeMissingRows(nil, found)
 	}
 	if err != nil && !isUnused {
 		a.log.Info(notYetKnown, "error", err.Error())
@@ -132,29 +132,29 @@ func (a *Agent) settleTables(ctx context.Context) error {
 	return nil
 }
 
-// lackingSince returns the tables whose rows may be missing in data that came as a copy earlier. It includes tables that were created since
+// missingRowsOfCopy returns the tables whose rows may be missing in data that came as a copy earlier. It includes tables that were created since
 // and have their rows. That may cause an unneeded rebuild, but leaving tables out could lose rows.
-func lackingSince(ctx context.Context, server *mysqld.Server) (*lacking, error) {
+func missingRowsOfCopy(ctx context.Context, server *mysqld.Server) (*missingRows, error) {
 	isCopy, err := server.CopyCompleted(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !isCopy {
-		return &lacking{}, nil
+		return &missingRows{}, nil
 	}
-	return lackingNow(ctx, server)
+	return missingRowsNow(ctx, server)
 }
 
-// keepLacking stores which rows the member misses, unless the former value has changed because the member was copied meanwhile.
-func (a *Agent) keepLacking(before, found *lacking) error {
+// storeMissingRows stores which rows the member misses, unless the former value has changed because the member was copied meanwhile.
+func (a *Agent) storeMissingRows(before, found *missingRows) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.kept.Data != replication.OriginMember || a.kept.Lacking != before || reflect.DeepEqual(before, found) {
+	if a.kept.Data != replication.OriginMember || a.kept.TablesWithoutRows != before || reflect.DeepEqual(before, found) {
 		return nil
 	}
 	kept := a.kept
-	kept.Lacking = found
-	return a.keep(kept)
+	kept.TablesWithoutRows = found
+	return a.storeState(kept)
 }
 
 // maintainTables looks at tables periodically, concurrently with the loop, because information_schema may take seconds.
@@ -175,7 +175,7 @@ func (a *Agent) dueTables(leads bool, now time.Time) (task tableTask, isDue bool
 	if leads != watch.leads {
 		watch.leads, watch.due, a.status.OtherEngines, a.measured.keyless = leads, time.Time{}, nil, nil
 	}
-	task = tableTask{lacking: a.kept.Lacking, leads: leads}
+	task = tableTask{lacking: a.kept.TablesWithoutRows, leads: leads}
 	if watch.of == task.lacking {
 		task.names = watch.names
 	}
@@ -193,7 +193,7 @@ func (a *Agent) lookAtTables(ctx context.Context, server *mysqld.Server, task ta
 	defer cancel()
 	found, err := task.look(bounded, server)
 	if err == nil {
-		err = a.keepLacking(task.lacking, found.lacking)
+		err = a.storeMissingRows(task.lacking, found.lacking)
 	}
 	if err != nil && ctx.Err() == nil {
 		a.log.Info("cannot look at tables, will try again", "error", err.Error())
@@ -222,7 +222,7 @@ func (t tableTask) look(ctx context.Context, server *mysqld.Server) (tableFindin
 	var err error
 	switch {
 	case t.lacking == nil:
-		found.lacking, err = lackingSince(ctx, server)
+		found.lacking, err = missingRowsOfCopy(ctx, server)
 	case !t.lacking.Tables.Empty():
 		err = t.lookAgain(ctx, server, &found)
 	}
@@ -236,19 +236,19 @@ func (t tableTask) look(ctx context.Context, server *mysqld.Server) (tableFindin
 
 // lookAgain finds which of the listed tables still miss their rows.
 func (t tableTask) lookAgain(ctx context.Context, server *mysqld.Server, found *tableFindings) error {
-	var seen replication.Present
+	var seen replication.TableSearch
 	var err error
 	if t.leads {
-		seen.Came, err = server.TablesWithoutRows(ctx, t.lacking.Until, keptTables)
+		seen.FromCopy, err = server.TablesWithoutRows(ctx, t.lacking.Until, keptTables)
 	} else if found.names, err = readNames(ctx, server); err == nil {
 		seen.Dropped = found.names.dropped(t.names)
 	}
 	if err != nil {
 		return err
 	}
-	left := t.lacking.Tables.StillLacking(seen, t.leads)
+	left := t.lacking.Tables.StillWithoutRows(seen, t.leads)
 	if !reflect.DeepEqual(left, t.lacking.Tables) {
-		found.lacking = &lacking{Tables: left, Until: t.lacking.Until}
+		found.lacking = &missingRows{Tables: left, Until: t.lacking.Until}
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (m *realMember) comesBack(t *testing.T) {
 // saysSoFirst returns false for a member that replicates and has not reported the tables without rows.
 func (m *realMember) saysSoFirst() bool {
 	status := m.agent.Status()
-	return status.State != replication.StateReplicating || !status.LackingTables().Empty()
+	return status.State != replication.StateReplicating || !status.KnownTablesWithoutRows().Empty()
 }
 
 func execute(t *testing.T, db *sql.DB, statements ...string) {
@@ -90,7 +90,7 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 	}
 	primary.lookAgain()
 	primary.until(t, "the primary names them", func() bool { other := primary.agent.Status().OtherEngines; return other != nil && other.Count() == 4 })
-	if lacks := primary.agent.Status().LackingTables(); !lacks.Empty() {
+	if lacks := primary.agent.Status().KnownTablesWithoutRows(); !lacks.Empty() {
 		t.Errorf("rows are missing on the primary: %s", lacks)
 	}
 
@@ -112,7 +112,7 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 		replica.until(t, "tables without rows: "+want, func() bool {
 			replica.lookAgain()
 			var names []string
-			for _, table := range replica.agent.Status().LackingTables().Named {
+			for _, table := range replica.agent.Status().KnownTablesWithoutRows().Named {
 				names = append(names, table.Name)
 			}
 			return strings.Join(names, " ") == want
@@ -127,13 +127,13 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 	})
 	lacks("of_ARCHIVE of_CSV of_MyISAM")
 	t.Log("a former agent did not record it: MySQL reports that the data is a copy, but not which tables are older")
-	forgets := func(found *lacking) {
+	forgets := func(found *missingRows) {
 		replica.agent.mu.Lock()
 		defer replica.agent.mu.Unlock()
-		replica.agent.kept.Lacking = found
+		replica.agent.kept.TablesWithoutRows = found
 		replica.agent.reportKept()
 	}
-	noted := stateOf(t, replica.layout).Lacking
+	noted := stateOf(t, replica.layout).TablesWithoutRows
 	forgets(nil)
 	lacks("later of_ARCHIVE of_CSV of_MyISAM")
 	forgets(noted)
@@ -189,7 +189,7 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 	}
 	byHand("DROP TABLE shop.of_ARCHIVE")
 	lacks("")
-	if kept := stateOf(t, replica.layout).Lacking; kept == nil || !kept.Tables.Empty() {
+	if kept := stateOf(t, replica.layout).TablesWithoutRows; kept == nil || !kept.Tables.Empty() {
 		t.Errorf("the stored state is %+v", kept)
 	}
 }
@@ -203,24 +203,24 @@ func TestARestoredMemberLacksRowsMysqld(t *testing.T) { //nolint:paralleltest //
 	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.log (id INT) ENGINE=MyISAM")
 	m.agent.mu.Lock()
 	kept := m.agent.kept
-	kept.Lacking, kept.Held, kept.RestoredFrom = nil, replication.Record{}, &RestoredFrom{UID: "1"}
-	err := m.agent.keep(kept)
+	kept.TablesWithoutRows, kept.Held, kept.RestoredFrom = nil, replication.Record{}, &RestoredFrom{UID: "1"}
+	err := m.agent.storeState(kept)
 	m.agent.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.until(t, "the member reports the tables without rows", func() bool { return m.agent.Status().LackingTables().Count() == 1 })
+	m.until(t, "the member reports the tables without rows", func() bool { return m.agent.Status().KnownTablesWithoutRows().Count() == 1 })
 	m.leads(t, 2, 0)
 	execute(t, root, "DO SLEEP(1.1)", "CREATE TABLE shop.later (id INT) ENGINE=MyISAM", "RENAME TABLE shop.log TO shop.former")
 	m.lookAgain()
 	m.until(t, "the member finds the table under its new name", func() bool {
 		m.lookAgain()
-		lacks := m.agent.Status().LackingTables()
+		lacks := m.agent.Status().KnownTablesWithoutRows()
 		return lacks.Count() == 1 && lacks.Named[0].Name == "former"
 	})
 	t.Log("the rows of the primary are the rows of its cluster")
 	execute(t, root, "ALTER TABLE shop.former ENGINE=InnoDB")
-	m.until(t, "the member has no tables without rows", func() bool { m.lookAgain(); return m.agent.Status().LackingTables().Empty() })
+	m.until(t, "the member has no tables without rows", func() bool { m.lookAgain(); return m.agent.Status().KnownTablesWithoutRows().Empty() })
 	m.until(t, "the member names the remaining table", func() bool {
 		m.lookAgain()
 		other := m.agent.Status().OtherEngines

@@ -19,8 +19,8 @@ func tablesAt(texts ...string) nameSet {
 	return all
 }
 
-func lackingTables(names ...string) *lacking {
-	found := &lacking{Until: "2026-11-24 12:00:00"}
+func lackingTables(names ...string) *missingRows {
+	found := &missingRows{Until: "2026-11-24 12:00:00"}
 	for _, name := range names {
 		found.Tables.Named = append(found.Tables.Named, replication.Table{Schema: "shop", Name: name, Engine: "MyISAM"})
 	}
@@ -32,29 +32,29 @@ func lackingTables(names ...string) *lacking {
 func TestALookThatIsOvertakenChangesNothing(t *testing.T) {
 	t.Parallel()
 	layout, before := newLayout(t), lackingTables("log", "visits")
-	a := newAgent(t, layout, state{Data: replication.OriginMember, Lacking: before})
-	known := a.kept.Lacking
-	if err := a.keepLacking(known, lackingTables("visits")); err != nil {
+	a := newAgent(t, layout, state{Data: replication.OriginMember, TablesWithoutRows: before})
+	known := a.kept.TablesWithoutRows
+	if err := a.storeMissingRows(known, lackingTables("visits")); err != nil {
 		t.Fatal(err)
 	}
-	if kept := stateOf(t, layout).Lacking; kept.Tables.Count() != 1 || a.Status().LackingTables().Count() != 1 {
-		t.Errorf("the stored state is %+v, the report %s", kept, a.Status().Lacking)
+	if kept := stateOf(t, layout).TablesWithoutRows; kept.Tables.Count() != 1 || a.Status().KnownTablesWithoutRows().Count() != 1 {
+		t.Errorf("the stored state is %+v, the report %s", kept, a.Status().TablesWithoutRows)
 	}
-	known = a.kept.Lacking
+	known = a.kept.TablesWithoutRows
 	if err := a.keepOrigin(replication.OriginFresh); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.keepLacking(known, lackingTables()); err != nil {
+	if err := a.storeMissingRows(known, lackingTables()); err != nil {
 		t.Fatal(err)
 	}
-	if kept := stateOf(t, layout); kept.Lacking != nil || kept.Data != replication.OriginFresh {
+	if kept := stateOf(t, layout); kept.TablesWithoutRows != nil || kept.Data != replication.OriginFresh {
 		t.Errorf("during a copy the stored state is %+v", kept)
 	}
-	a.kept.Data, a.kept.Lacking = replication.OriginMember, lackingTables("visits")
-	if err := a.keepLacking(known, lackingTables()); err != nil {
+	a.kept.Data, a.kept.TablesWithoutRows = replication.OriginMember, lackingTables("visits")
+	if err := a.storeMissingRows(known, lackingTables()); err != nil {
 		t.Fatal(err)
 	}
-	if a.kept.Lacking.Tables.Count() != 1 {
+	if a.kept.TablesWithoutRows.Tables.Count() != 1 {
 		t.Error("a look from before the copy has changed the result of a look after it")
 	}
 }
@@ -63,7 +63,7 @@ func TestALookThatIsOvertakenChangesNothing(t *testing.T) {
 func TestWhenTablesAreLookedAt(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	a := newAgent(t, newLayout(t), state{Data: replication.OriginMember, HeldRole: replication.RoleReplica, Lacking: &lacking{}})
+	a := newAgent(t, newLayout(t), state{Data: replication.OriginMember, HeldRole: replication.RoleReplica, TablesWithoutRows: &missingRows{}})
 	due := func(leads bool, at time.Time) bool {
 		t.Helper()
 		_, isDue := a.dueTables(leads, at)
@@ -76,7 +76,7 @@ func TestWhenTablesAreLookedAt(t *testing.T) {
 	if due(true, now) {
 		t.Error("a replica that a user made writable looks as a primary")
 	}
-	a.kept.Lacking = lackingTables("log")
+	a.kept.TablesWithoutRows = lackingTables("log")
 	if !due(false, now) || due(false, now) {
 		t.Error("a replica with missing rows does not look, or looks twice at once")
 	}
@@ -151,7 +151,7 @@ func TestATableThatTakesAnothersPlaceIsNotDropped(t *testing.T) {
 		"nothing changed":                             {before, 1},
 		"it was dropped, and another one was created": {tablesAt("orders:MyISAM:long ago", "visits", "more"), 1},
 	} {
-		left := lacks.StillLacking(replication.Present{Dropped: test.now.dropped(before)}, false)
+		left := lacks.StillWithoutRows(replication.TableSearch{Dropped: test.now.dropped(before)}, false)
 		if left.Count() != test.want {
 			t.Errorf("%s: rows are missing in %d tables, want %d", name, left.Count(), test.want)
 		}
@@ -167,8 +167,8 @@ func TestACopyIsKeptThoughItsTablesCannotBeLookedAt(t *testing.T) {
 	if err := a.keepCopied(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if kept := stateOf(t, layout); kept.Data != replication.OriginMember || kept.Lacking != nil || a.Status().Lacking != nil {
-		t.Errorf("the stored state is %+v, the report %v", kept, a.Status().Lacking)
+	if kept := stateOf(t, layout); kept.Data != replication.OriginMember || kept.TablesWithoutRows != nil || a.Status().TablesWithoutRows != nil {
+		t.Errorf("the stored state is %+v, the report %v", kept, a.Status().TablesWithoutRows)
 	}
 	if task, isDue := a.dueTables(false, time.Now()); !isDue || task.lacking != nil {
 		t.Errorf("no look is due: %+v", task)
@@ -181,18 +181,18 @@ func TestARestoredBackupWaitsUntilItIsKnownWhatItLacks(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), state{Data: replication.OriginMember, RestoredFrom: &RestoredFrom{UID: "1"}})
 	for range 2 {
-		err := a.settleTables(t.Context())
+		err := a.findMissingRows(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "tables") {
 			t.Fatalf("the member continues: %v", err)
 		}
 		a.looked = time.Now().Add(-2 * stuckAfter)
-		a.unsettled(someObservation(), err)
+		a.reportUnrecorded(someObservation(), err)
 	}
 	now, status := time.Now(), a.Status()
 	if status.State != replication.StateStarting || !strings.Contains(status.Message, "mysqld answers") || !strings.Contains(status.Message, "tables") {
 		t.Errorf("the member is %s: %s", status.State, status.Message)
 	}
-	if err := errors.Join(a.turning(now), a.alive(now), a.started()); err != nil {
+	if err := errors.Join(a.loopRunning(now), a.alive(now), a.started()); err != nil {
 		t.Errorf("kubelet would restart a container: %v", err)
 	}
 }

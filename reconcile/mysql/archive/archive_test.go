@@ -185,7 +185,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-func TestOwnUnfinishedAttemptIsMadeAnew(t *testing.T) {
+func TestUnfinishedAttemptIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	store := volumeAt(t, dir)
@@ -370,7 +370,7 @@ func TestExtractLeavesNothingRunning(t *testing.T) {
 }
 
 type failing struct {
-	nowhere
+	discardSink
 	after int
 	err   error
 }

@@ -20,7 +20,7 @@ func authorities(location Location) (*x509.CertPool, error) {
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
-	if err := orPublic(pool); err != nil {
+	if err := fillWithPublicRoots(pool); err != nil {
 		return nil, err
 	}
 	if own != "" && !pool.AppendCertsFromPEM([]byte(own)) {
@@ -29,8 +29,8 @@ func authorities(location Location) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// orPublic adds Mozilla's CAs to a pool that is empty.
-func orPublic(pool *x509.CertPool) error {
+// fillWithPublicRoots adds Mozilla's CAs to a pool that is empty.
+func fillWithPublicRoots(pool *x509.CertPool) error {
 	if !pool.Equal(x509.NewCertPool()) {
 		return nil
 	}

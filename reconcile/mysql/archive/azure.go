@@ -56,7 +56,7 @@ func openAzure(_ context.Context, store *Store, location Location, place destina
 	endpoint := place.Option("endpoint")
 	address := firstOf(strings.TrimSuffix(endpoint, "/"), "https://"+account+".blob.core.windows.net") + "/" + url.PathEscape(place.Bucket)
 	options := azcore.ClientOptions{
-		Transport: discreet{client.Transport}, Retry: azureRetries(store.tuning), PerCallPolicies: []policy.Policy{checksums{}},
+		Transport: redactingTransport{client.Transport}, Retry: azureRetries(store.tuning), PerCallPolicies: []policy.Policy{checksums{}},
 	}
 	var made *container.Client
 	switch {
@@ -192,7 +192,7 @@ func (b azureBucket) list(ctx context.Context) ([]object, error) {
 	}
 	pages := b.client.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: &prefix})
 	var objects []object
-	been := places{}
+	been := seenTokens{}
 	for pages.More() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -186,7 +186,7 @@ func TestAzureAccounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store, err := open(t.Context(), Location{URL: "azblob://backups/azure" + story.options, CredentialsDir: secretDir(t, story.secret)}, impatient())
+			store, err := open(t.Context(), Location{URL: "azblob://backups/azure" + story.options, CredentialsDir: secretDir(t, story.secret)}, testTuning())
 			if told, ok := errors.AsType[*destination.StoreError](err); story.refused != "" && (!ok || told.Kind != destination.KindInvalid || !strings.Contains(err.Error(), story.refused)) {
 				t.Errorf("open: %v", err)
 			}

@@ -73,7 +73,7 @@ func (r *remote) counting(refused, undigested *int) *remote {
 // store opens a folder of the remote. Pieces are small, so that small objects have several.
 func (r *remote) store(t *testing.T, folder string) *Store {
 	t.Helper()
-	small := impatient()
+	small := testTuning()
 	small.piece = remotePiece
 	return openedWith(t, Location{URL: fmt.Sprintf(r.url, folder, r.proxy.server.URL), CredentialsDir: secretDir(t, r.keys)}, small)
 }
@@ -128,7 +128,7 @@ func badDays() map[fault]int {
 
 // For every problem of a store, from any request on: a backup that is reported as complete is intact. Google is left out, because it
 // differs from S3 only in authentication.
-func TestOnBadDaysNoBackupIsCompleteThatIsNotWhole(t *testing.T) {
+func TestCompleteBackupsAreIntactDespiteFaults(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"s3", "azblob"} {
 		for day, lasts := range badDays() {

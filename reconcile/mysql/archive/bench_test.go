@@ -97,7 +97,7 @@ func BenchmarkExtract(b *testing.B) {
 	if err := benchBackup(b, dir, data, size, nil); err != nil {
 		b.Fatal(err)
 	}
-	store, err := open(b.Context(), Location{URL: "file:///backup", VolumeDir: dir}, patient())
+	store, err := open(b.Context(), Location{URL: "file:///backup", VolumeDir: dir}, productionTuning())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func BenchmarkExtract(b *testing.B) {
 // benchBackup makes a backup of size bytes, in files of 64 MiB.
 func benchBackup(b *testing.B, dir string, data []byte, size int64, recipients []age.Recipient) error {
 	b.Helper()
-	store, err := open(b.Context(), Location{URL: "file:///backup", VolumeDir: dir}, patient())
+	store, err := open(b.Context(), Location{URL: "file:///backup", VolumeDir: dir}, productionTuning())
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (s *Store) explain(ctx context.Context, op string, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", op, context.Cause(ctx))
 	}
-	return &destination.StoreError{Kind: s.classify(err), Op: settled(op), Err: inPlainWords(err)}
+	return &destination.StoreError{Kind: s.classify(err), Op: stableText(op), Err: inPlainWords(err)}
 }
 
 // bodyError marks an error as one of the body that is being stored, not of the store.

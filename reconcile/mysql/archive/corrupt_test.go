@@ -370,7 +370,7 @@ func (r recorderSink) Remove(name string) error     { return r.remove(name) }
 
 // counting is a clone.Sink that counts the bytes it gets.
 type counting struct {
-	nowhere
+	discardSink
 	bytes int64
 }
 
@@ -430,7 +430,7 @@ func TestAStreamWithTooManyFiles(t *testing.T) {
 			headers = append([]*tar.Header{{Typeflag: tar.TypeReg, Name: file}}, headers...)
 		}
 		stream := tarOf(t, headers)
-		p := &player{sink: tree{}, tar: tar.NewReader(stream), sizes: map[fileKey]int64{}, names: 3, buffer: make([]byte, 1024)}
+		p := &replayer{sink: tree{}, tar: tar.NewReader(stream), sizes: map[fileKey]int64{}, names: 3, buffer: make([]byte, 1024)}
 		var malformed *streamError
 		if err := p.playAll(); !errors.As(err, &malformed) || !strings.Contains(err.Error(), "more than 3 files") {
 			t.Errorf("%s: %v", name, err)

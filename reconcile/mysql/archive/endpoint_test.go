@@ -48,7 +48,7 @@ func TestAStrangersServerSeesNoCredentials(t *testing.T) {
 		for _, endpoint := range []string{secure.URL, plain.URL} {
 			keys := maps.Clone(secret.keys)
 			keys["ca.crt"] = string(pemOf(secure.Certificate().Raw))
-			store, err := open(t.Context(), Location{URL: secret.url + "&endpoint=" + endpoint, CredentialsDir: secretDir(t, keys)}, impatient())
+			store, err := open(t.Context(), Location{URL: secret.url + "&endpoint=" + endpoint, CredentialsDir: secretDir(t, keys)}, testTuning())
 			if err == nil {
 				_, err = store.list(t.Context())
 			}
@@ -99,12 +99,12 @@ func TestRegionsAreNoHosts(t *testing.T) {
 		"s3://b/f?region=s3.us-east-1&endpoint=https://s3.us-east-1.amazonaws.com": false,
 		"s3://b/f?region=us-east-1&endpoint=https://s3.us-east-1.amazonaws.com":    true,
 	} {
-		_, err := open(t.Context(), Location{URL: url}, impatient())
+		_, err := open(t.Context(), Location{URL: url}, testTuning())
 		if told, ok := errors.AsType[*destination.StoreError](err); want != (err == nil) || !want && (!ok || told.Kind != destination.KindInvalid) {
 			t.Errorf("open %s: %v", url, err)
 		}
 	}
-	if _, err := open(t.Context(), Location{URL: "s3://b/f?region=my.store&endpoint=https://store.example", CredentialsDir: secretDir(t, own)}, impatient()); err != nil {
+	if _, err := open(t.Context(), Location{URL: "s3://b/f?region=my.store&endpoint=https://store.example", CredentialsDir: secretDir(t, own)}, testTuning()); err != nil {
 		t.Errorf("a user's own server: %v", err)
 	}
 }

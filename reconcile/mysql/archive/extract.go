@@ -83,15 +83,15 @@ func inContext(ctx context.Context, err error, url string) error {
 
 // Verify reads and checks a backup as Extract does, and keeps nothing.
 func Verify(ctx context.Context, store *Store, manifest Manifest, options ReadOptions) error {
-	return Extract(ctx, store, manifest, options, nowhere{})
+	return Extract(ctx, store, manifest, options, discardSink{})
 }
 
-// nowhere is the clone.Sink that keeps nothing.
-type nowhere struct{}
+// discardSink is the clone.Sink that keeps nothing.
+type discardSink struct{}
 
-func (nowhere) Write(clone.File, int64, []byte) error { return nil }
-func (nowhere) Rename(string, string) error           { return nil }
-func (nowhere) Remove(string) error                   { return nil }
+func (discardSink) Write(clone.File, int64, []byte) error { return nil }
+func (discardSink) Rename(string, string) error           { return nil }
+func (discardSink) Remove(string) error                   { return nil }
 
 // fetcher reads all parts and finds their chunks.
 type fetcher struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
-// impatient returns the tuning for tests: failures take little time.
-func impatient() tuning {
+// testTuning returns the tuning for tests: failures take little time.
+func testTuning() tuning {
 	return tuning{attempts: 3, pause: 10 * time.Millisecond, longest: 50 * time.Millisecond, piece: 5 << 20, stall: time.Second}
 }
 
@@ -38,7 +38,7 @@ func volumeAt(t *testing.T, dir string) *Store {
 
 func opened(t *testing.T, location Location) *Store {
 	t.Helper()
-	return openedWith(t, location, impatient())
+	return openedWith(t, location, testTuning())
 }
 
 func openedWith(t *testing.T, location Location, tuning tuning) *Store {

@@ -7,24 +7,24 @@ import (
 	"sync"
 )
 
-// lent lends the body of a request to a transport until the answer arrives. Go's transport may continue to read in the background: if a
+// lendingTransport lends the body of a request to a transport until the answer arrives. Go's transport may continue to read in the background: if a
 // store answers early, or if a request is canceled. Azure's SDK has then already unmapped the memory (azblob v1.7.0,
 // internal/shared/mmf_unix.go), and the process would crash. lent is for bodies in memory, whose Read never blocks.
-type lent struct{ base http.RoundTripper }
+type lendingTransport struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (l lent) RoundTrip(request *http.Request) (*http.Response, error) {
+func (l lendingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Body == nil || request.Body == http.NoBody {
 		return l.base.RoundTrip(request)
 	}
 	terms := &loan{}
 	defer terms.end()
 	borrowing := request.WithContext(request.Context())
-	borrowing.Body = borrowed{request.Body, terms}
+	borrowing.Body = lentBody{request.Body, terms}
 	if request.GetBody != nil {
 		borrowing.GetBody = func() (io.ReadCloser, error) {
 			again, err := request.GetBody()
-			return borrowed{again, terms}, err
+			return lentBody{again, terms}, err
 		}
 	}
 	return l.base.RoundTrip(borrowing)
@@ -46,14 +46,14 @@ func (l *loan) end() {
 	l.over = true
 }
 
-// borrowed is a body that can be read until the loan is over.
-type borrowed struct {
+// lentBody is a body that can be read until the loan is over.
+type lentBody struct {
 	io.ReadCloser
 	terms *loan
 }
 
 // Read implements io.Reader.
-func (b borrowed) Read(into []byte) (int, error) {
+func (b lentBody) Read(into []byte) (int, error) {
 	b.terms.mu.RLock()
 	defer b.terms.mu.RUnlock()
 	if b.terms.over {

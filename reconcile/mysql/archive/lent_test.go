@@ -12,7 +12,7 @@ func TestAzuresBodiesAreReadUntilTheAnswer(t *testing.T) {
 	t.Parallel()
 	source := strings.NewReader("all that is sent")
 	kept := []io.Reader{}
-	azures := discreet{roundTripper(func(request *http.Request) (*http.Response, error) {
+	azures := redactingTransport{roundTripper(func(request *http.Request) (*http.Response, error) {
 		again, err := request.GetBody()
 		if err != nil {
 			t.Fatal(err)

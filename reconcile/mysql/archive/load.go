@@ -33,7 +33,7 @@ func Load(ctx context.Context, store *Store) (Manifest, string, error) {
 	}
 	content, err := store.read(ctx, manifestName, manifestLimit)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Manifest{}, "", absent(store, objects)
+		return Manifest{}, "", errorWithoutManifest(store, objects)
 	}
 	if err != nil {
 		return Manifest{}, "", err
@@ -42,21 +42,21 @@ func Load(ctx context.Context, store *Store) (Manifest, string, error) {
 	if err != nil {
 		return Manifest{}, "", err
 	}
-	return manifest, checksumOf(content), present(manifest, objects, store.url)
+	return manifest, checksumOf(content), checkPartsExist(manifest, objects, store.url)
 }
 
-// absent returns the error for a folder without a manifest.
-func absent(store *Store, objects []object) error {
+// errorWithoutManifest returns the error for a folder without a manifest.
+func errorWithoutManifest(store *Store, objects []object) error {
 	for _, one := range objects {
-		if ours(one.name) {
+		if isArchiveFile(one.name) {
 			return &IncompleteError{URL: store.url, Reason: "it was started but never finished: there is no " + manifestName}
 		}
 	}
 	return &NotFoundError{URL: store.url}
 }
 
-// present checks that all parts that a manifest names are stored.
-func present(manifest Manifest, objects []object, url string) error {
+// checkPartsExist checks that all parts that a manifest names are stored.
+func checkPartsExist(manifest Manifest, objects []object, url string) error {
 	sizes := make(map[string]int64, len(objects))
 	for _, one := range objects {
 		sizes[one.name] = one.size

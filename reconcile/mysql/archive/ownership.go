@@ -37,8 +37,8 @@ func newAttempt() string {
 	return hex.EncodeToString(random[:])
 }
 
-// ours reports whether this package uses a name.
-func ours(name string) bool {
+// isArchiveFile reports whether this package uses a name.
+func isArchiveFile(name string) bool {
 	return name == manifestName || name == markerName || strings.HasPrefix(name, partPrefix)
 }
 
@@ -58,8 +58,8 @@ func readMarker(ctx context.Context, store *Store) (marker, error) {
 	return found, nil
 }
 
-// holder describes the owner of a folder.
-type holder struct {
+// ownership describes the owner of a folder.
+type ownership struct {
 	objects []object
 	// identity is empty if it is unknown.
 	identity Identity
@@ -68,15 +68,15 @@ type holder struct {
 }
 
 // free reports whether the folder is empty.
-func (h holder) free() bool { return len(h.objects) == 0 }
+func (h ownership) free() bool { return len(h.objects) == 0 }
 
-// holderOf finds the owner of a folder. An intact manifest of a complete backup decides, else the marker.
-func holderOf(ctx context.Context, store *Store) (holder, error) {
+// readOwnership finds the owner of a folder. An intact manifest of a complete backup decides, else the marker.
+func readOwnership(ctx context.Context, store *Store) (ownership, error) {
 	objects, err := store.list(ctx)
 	if err != nil {
-		return holder{}, err
+		return ownership{}, err
 	}
-	held := holder{objects: objects}
+	held := ownership{objects: objects}
 	if held.free() {
 		return held, nil
 	}
@@ -86,7 +86,7 @@ func holderOf(ctx context.Context, store *Store) (holder, error) {
 		return held, nil
 	}
 	if unreadable(err) {
-		return holder{}, err
+		return ownership{}, err
 	}
 	found, err := readMarker(ctx, store)
 	if err == nil {
@@ -94,7 +94,7 @@ func holderOf(ctx context.Context, store *Store) (holder, error) {
 		return held, nil
 	}
 	if unreadable(err) {
-		return holder{}, err
+		return ownership{}, err
 	}
 	held.identity = manifest.Backup // of an incomplete backup, or empty
 	return held, nil
@@ -110,13 +110,13 @@ func unreadable(err error) bool {
 	return !known && !errors.Is(err, fs.ErrNotExist)
 }
 
-// empty deletes all of this package's files in a folder: the manifest first, the marker last.
-func empty(ctx context.Context, store *Store, objects []object) error {
+// removeAll deletes all of this package's files in a folder: the manifest first, the marker last.
+func removeAll(ctx context.Context, store *Store, objects []object) error {
 	if err := store.remove(ctx, manifestName); err != nil {
 		return err
 	}
 	for _, one := range objects {
-		if !ours(one.name) || one.name == manifestName || one.name == markerName {
+		if !isArchiveFile(one.name) || one.name == manifestName || one.name == markerName {
 			continue
 		}
 		if err := store.remove(ctx, one.name); err != nil {

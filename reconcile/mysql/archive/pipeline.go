@@ -64,8 +64,8 @@ func (p *packer) finish() {
 	p.pool.finish()
 }
 
-// shipper makes parts from compressed chunks and stores the parts one after the other.
-type shipper struct {
+// uploader makes parts from compressed chunks and stores the parts one after the other.
+type uploader struct {
 	store      *Store
 	attempt    string
 	recipients []age.Recipient
@@ -88,7 +88,7 @@ type openPart struct {
 }
 
 // run stores all chunks of a pool.
-func (s *shipper) run(ctx context.Context, pool *pool) error {
+func (s *uploader) run(ctx context.Context, pool *pool) error {
 	for {
 		one, err := pool.next()
 		if isEnd(err) {
@@ -106,7 +106,7 @@ func (s *shipper) run(ctx context.Context, pool *pool) error {
 }
 
 // ship adds a chunk to the current part.
-func (s *shipper) ship(ctx context.Context, one *chunk) error {
+func (s *uploader) ship(ctx context.Context, one *chunk) error {
 	if s.current == nil {
 		if err := s.begin(ctx); err != nil {
 			return err
@@ -124,9 +124,9 @@ func (s *shipper) ship(ctx context.Context, one *chunk) error {
 }
 
 // begin opens the next part. Before each part but the first, it checks that the folder still belongs to this attempt.
-func (s *shipper) begin(ctx context.Context) error {
+func (s *uploader) begin(ctx context.Context) error {
 	if len(s.parts) > 0 {
-		if err := s.stillOurs(ctx); err != nil {
+		if err := s.checkOwner(ctx); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (s *shipper) begin(ctx context.Context) error {
 var errPartEnded = errors.New("the part is no longer being stored")
 
 // cause returns why a write to the current part failed: the error of storing the part, if that was the cause.
-func (s *shipper) cause(err error) error {
+func (s *uploader) cause(err error) error {
 	if !errors.Is(err, errPartEnded) {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *shipper) cause(err error) error {
 }
 
 // end completes the current part.
-func (s *shipper) end() error {
+func (s *uploader) end() error {
 	part := s.current
 	if part == nil {
 		return nil
@@ -193,7 +193,7 @@ func (s *shipper) end() error {
 }
 
 // drop aborts the current part and waits until its storing has ended.
-func (s *shipper) drop(cause error) {
+func (s *uploader) drop(cause error) {
 	if s.current == nil {
 		return
 	}
@@ -202,8 +202,8 @@ func (s *shipper) drop(cause error) {
 	s.current = nil
 }
 
-// stillOurs returns an error if the folder's marker is not that of this attempt.
-func (s *shipper) stillOurs(ctx context.Context) error {
+// checkOwner returns an error if the folder's marker is not that of this attempt.
+func (s *uploader) checkOwner(ctx context.Context) error {
 	found, err := readMarker(ctx, s.store)
 	if err != nil {
 		return fmt.Errorf("read which backup the folder belongs to: %w", err)

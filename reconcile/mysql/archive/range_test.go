@@ -19,9 +19,9 @@ func (r *remote) ignoreRanges() {
 	}
 }
 
-// TestABackupIsNotCorruptBecauseAStoreBeginsAnew: a connection breaks in the middle of an object, and the answer to the request for the
+// TestRestartedAnswersAreNotCorruption: a connection breaks in the middle of an object, and the answer to the request for the
 // rest is the whole object.
-func TestABackupIsNotCorruptBecauseAStoreBeginsAnew(t *testing.T) {
+func TestRestartedAnswersAreNotCorruption(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"s3", "gs", "azblob"} {
 		t.Run(scheme, func(t *testing.T) {

@@ -79,8 +79,8 @@ func parseChange(head string) (entry, error) {
 	return entry{verb: word, number: number}, nil
 }
 
-// player turns a tar stream into calls to a clone.Sink.
-type player struct {
+// replayer turns a tar stream into calls to a clone.Sink.
+type replayer struct {
 	sink clone.Sink
 	tar  *tar.Reader
 	// sizes has every name that ever occurred, with the file's announced size, or absentFile after the file was removed. It has at most
@@ -99,12 +99,12 @@ const (
 
 // replay reads a tar stream to its end.
 func replay(from io.Reader, sink clone.Sink) error {
-	p := &player{sink: sink, tar: tar.NewReader(from), sizes: map[fileKey]int64{}, names: namesLimit, buffer: make([]byte, 256<<10)}
+	p := &replayer{sink: sink, tar: tar.NewReader(from), sizes: map[fileKey]int64{}, names: namesLimit, buffer: make([]byte, 256<<10)}
 	return p.playAll()
 }
 
 // playAll replays all entries.
-func (p *player) playAll() error {
+func (p *replayer) playAll() error {
 	for {
 		header, err := p.tar.Next()
 		if isEnd(err) {
@@ -120,7 +120,7 @@ func (p *player) playAll() error {
 }
 
 // play replays one entry.
-func (p *player) play(header *tar.Header) error {
+func (p *replayer) play(header *tar.Header) error {
 	if header.Typeflag != tar.TypeReg || sparse(header) {
 		return &streamError{reason: fmt.Sprintf("entry %q is not a regular file", header.Name)}
 	}
@@ -128,7 +128,7 @@ func (p *player) play(header *tar.Header) error {
 	if err != nil {
 		return &streamError{reason: err.Error()}
 	}
-	if err := p.fits(one, header); err != nil {
+	if err := p.checkOrder(one, header); err != nil {
 		return err
 	}
 	size := p.sizes[keyOf(one.name)]
@@ -157,8 +157,8 @@ func sparse(header *tar.Header) bool {
 	return false
 }
 
-// fits checks that an entry can follow those before it: changes are numbered without a gap, and a changed file exists.
-func (p *player) fits(one entry, header *tar.Header) error {
+// checkOrder checks that an entry can follow those before it: changes are numbered without a gap, and a changed file exists.
+func (p *replayer) checkOrder(one entry, header *tar.Header) error {
 	if one.verb != verbData {
 		p.number++
 		if one.number != p.number {
@@ -185,7 +185,7 @@ func (p *player) fits(one entry, header *tar.Header) error {
 }
 
 // room returns an error if there is no room for another name.
-func (p *player) room(name string) error {
+func (p *replayer) room(name string) error {
 	if _, used := p.sizes[keyOf(name)]; !used && len(p.sizes) >= p.names {
 		return &streamError{reason: fmt.Sprintf("it has more than %d files", p.names)}
 	}
@@ -193,7 +193,7 @@ func (p *player) room(name string) error {
 }
 
 // write passes an entry's content to the sink.
-func (p *player) write(file clone.File, offset, size int64) error {
+func (p *replayer) write(file clone.File, offset, size int64) error {
 	if size == 0 {
 		return p.sink.Write(file, offset, nil)
 	}
@@ -211,7 +211,7 @@ func (p *player) write(file clone.File, offset, size int64) error {
 }
 
 // rename renames a file. The entry's content is the new name.
-func (p *player) rename(from string, header *tar.Header) error {
+func (p *replayer) rename(from string, header *tar.Header) error {
 	if header.Size > nameLimit {
 		return &streamError{reason: fmt.Sprintf("entry %q: the new name is too long", header.Name)}
 	}

@@ -199,7 +199,7 @@ func (b *s3Bucket) list(ctx context.Context) ([]object, error) {
 	prefix := b.prefix()
 	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.place.Bucket, Prefix: &prefix, Delimiter: aws.String("/")})
 	var objects []object
-	been := places{}
+	been := seenTokens{}
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -227,7 +227,7 @@ func (b *s3Bucket) remove(ctx context.Context, name string) error {
 func (b *s3Bucket) sweep(ctx context.Context) error {
 	prefix := b.prefix()
 	pages := s3.NewListMultipartUploadsPaginator(b.client, &s3.ListMultipartUploadsInput{Bucket: &b.place.Bucket, Prefix: &prefix})
-	been := places{}
+	been := seenTokens{}
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if kind := httpKind(err); err != nil && (kind == destination.KindRefused || kind == destination.KindInvalid) {
@@ -249,7 +249,7 @@ func (b *s3Bucket) sweep(ctx context.Context) error {
 // abortAll aborts the uploads whose names this package uses.
 func (b *s3Bucket) abortAll(ctx context.Context, uploads []types.MultipartUpload) error {
 	for _, found := range uploads {
-		if !ours(strings.TrimPrefix(aws.ToString(found.Key), b.prefix())) {
+		if !isArchiveFile(strings.TrimPrefix(aws.ToString(found.Key), b.prefix())) {
 			continue
 		}
 		_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.place.Bucket, Key: found.Key, UploadId: found.UploadId})

@@ -23,7 +23,7 @@ import (
 // s3Size makes a backup of two parts, the first of which is stored in pieces.
 const s3Size = 6 << 20
 
-func twoParts() WriteOptions { return WriteOptions{PartSize: int64(impatient().piece) + 1} }
+func twoParts() WriteOptions { return WriteOptions{PartSize: int64(testTuning().piece) + 1} }
 
 // faultBed is a gateway with a folder for each test.
 type faultBed struct {
@@ -89,7 +89,7 @@ func conforms(t *testing.T, store *Store) {
 	options := twoParts()
 	options.Recipients = []age.Recipient{identity.Recipient()}
 	expected, manifest := backedUp(t, store, options, s3Size)
-	if len(manifest.Parts) < 2 || manifest.Parts[0].Size <= int64(impatient().piece) {
+	if len(manifest.Parts) < 2 || manifest.Parts[0].Size <= int64(testTuning().piece) {
 		t.Fatalf("the backup has unexpected parts: %+v", manifest.Parts)
 	}
 	loaded, _, err := Load(t.Context(), store)
@@ -131,7 +131,7 @@ func passing(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 		t.Skip("it is reported at once")
 	}
 	for number := 0; ; number++ {
-		proxy, store, direct := bed.folder(t, impatient())
+		proxy, store, direct := bed.folder(t, testTuning())
 		proxy.breakAt(one, number, number+1)
 		_, err := backUp(t.Context(), store, twoParts(), s3Size, tree{})
 		if err != nil {
@@ -151,7 +151,7 @@ func passing(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 func lasting(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	t.Helper()
 	for number := 0; ; number++ {
-		hasty := impatient()
+		hasty := testTuning()
 		hasty.attempts = 2 // more would not help
 		proxy, store, direct := bed.folder(t, hasty)
 		proxy.breakAt(one, number, 1<<30)
@@ -227,7 +227,7 @@ func reading(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	if one == faultGarbled || one == faultCutUp {
 		t.Skip("nothing is sent")
 	}
-	proxy, store, _ := bed.folder(t, impatient())
+	proxy, store, _ := bed.folder(t, testTuning())
 	expected, manifest := backedUp(t, store, twoParts(), s3Size)
 	read := func(number, until int) (tree, error) {
 		proxy.breakAt(one, number, until)
@@ -344,7 +344,7 @@ func slow(t *testing.T, bed *faultBed) {
 	store := opened(t, bed.location(t, through, "slow"))
 	began := time.Now()
 	_, manifest := backedUp(t, store, WriteOptions{PartSize: 1 << 30}, 3<<20)
-	if took := time.Since(began); took < impatient().stall {
+	if took := time.Since(began); took < testTuning().stall {
 		t.Errorf("it was not slow: %s", took)
 	}
 	if err := Verify(t.Context(), opened(t, bed.location(t, bed.url, "slow")), manifest, ReadOptions{}); err != nil {

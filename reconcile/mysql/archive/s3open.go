@@ -111,7 +111,7 @@ func signContent(stack *middleware.Stack) error {
 // s3Requests configures how requests are sent. It turns the SDK's own checksums off, because servers other than Amazon's may fail on them.
 // Each object and piece is sent with its MD5 (see digest), and what is read is checked against the manifest.
 func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
-	settings.HTTPClient = versioned{client}
+	settings.HTTPClient = http11Client{client}
 	settings.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	settings.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	settings.Retryer = func() aws.Retryer {
@@ -123,12 +123,12 @@ func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
 	}
 }
 
-// versioned marks requests as HTTP/1.1. The SDK leaves the version open, and http.Transport then does not wait for the "100 Continue" that
+// http11Client marks requests as HTTP/1.1. The SDK leaves the version open, and http.Transport then does not wait for the "100 Continue" that
 // the SDK asks for: it would send all of an object to a store that has already refused it.
-type versioned struct{ *http.Client }
+type http11Client struct{ *http.Client }
 
 // Do implements aws.HTTPClient.
-func (v versioned) Do(request *http.Request) (*http.Response, error) {
+func (v http11Client) Do(request *http.Request) (*http.Response, error) {
 	request.Proto, request.ProtoMajor, request.ProtoMinor = "HTTP/1.1", 1, 1
 	return v.Client.Do(request) //nolint:gosec // the owner of the data chose the URL
 }
@@ -171,7 +171,7 @@ func (s secretFiles) Retrieve(context.Context) (aws.Credentials, error) {
 	if err != nil {
 		return aws.Credentials{}, err
 	}
-	if err := s.location.mayReach(s.place); err != nil {
+	if err := s.location.checkEndpoint(s.place); err != nil {
 		return aws.Credentials{}, err
 	}
 	if keys[destination.KeyAccess] == "" || keys[destination.KeySecret] == "" {

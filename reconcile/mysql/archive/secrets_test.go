@@ -46,7 +46,7 @@ func TestSignaturesAreNotTold(t *testing.T) {
 func TestMalformedSignatureIsNotTold(t *testing.T) {
 	t.Parallel()
 	keys := map[string]string{destination.KeyAccount: "account", destination.KeySAS: "sv=2025-01-05\nsig=c2lnbmF0dXJl"}
-	_, err := open(t.Context(), Location{URL: "azblob://backups/azure", CredentialsDir: secretDir(t, keys)}, impatient())
+	_, err := open(t.Context(), Location{URL: "azblob://backups/azure", CredentialsDir: secretDir(t, keys)}, testTuning())
 	if told, ok := errors.AsType[*destination.StoreError](err); !ok || told.Kind != destination.KindInvalid || strings.Contains(err.Error(), "c2lnbmF0dXJl") {
 		t.Errorf("open: %v", err)
 	}

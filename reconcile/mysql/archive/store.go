@@ -50,14 +50,14 @@ func (t tuning) backoff(tries int) time.Duration {
 	return wait
 }
 
-// patient returns the tuning for production: a request fails after half a minute of failures without delay, or after six stalls.
-func patient() tuning {
+// productionTuning returns the tuning for production: a request fails after half a minute of failures without delay, or after six stalls.
+func productionTuning() tuning {
 	return tuning{attempts: 6, pause: time.Second, longest: 20 * time.Second, piece: uploadPiece, stall: time.Minute}
 }
 
 // Open makes a Store. It connects to the network only to find credentials. Errors: *destination.StoreError.
 func Open(ctx context.Context, location Location) (*Store, error) {
-	return open(ctx, location, patient())
+	return open(ctx, location, productionTuning())
 }
 
 func open(ctx context.Context, location Location, tuning tuning) (*Store, error) {
@@ -67,7 +67,7 @@ func open(ctx context.Context, location Location, tuning tuning) (*Store, error)
 	}
 	store := &Store{url: place.String(), tuning: tuning}
 	if err := openPlace(ctx, store, location, place); err != nil {
-		return nil, destination.Opening(err, store.url)
+		return nil, destination.AsStoreError(err, store.url)
 	}
 	return store, nil
 }
@@ -77,7 +77,7 @@ func openPlace(ctx context.Context, store *Store, location Location, place desti
 	if place.Scheme == "file" {
 		return openVolume(store, location, place)
 	}
-	if err := location.mayReach(place); err != nil {
+	if err := location.checkEndpoint(place); err != nil {
 		return err
 	}
 	switch place.Scheme {
@@ -90,13 +90,13 @@ func openPlace(ctx context.Context, store *Store, location Location, place desti
 	}
 }
 
-// mayReach calls destination.CheckAudience with the current keys of the Secret.
-func (l Location) mayReach(place destination.Place) error {
+// checkEndpoint calls destination.CheckAudience with the current keys of the Secret.
+func (l Location) checkEndpoint(place destination.Place) error {
 	keys, err := readKeys(l.CredentialsDir, destination.EndpointKeys()...)
 	if err != nil {
 		return err
 	}
-	return destination.CheckAudience(place, keys)
+	return destination.CheckPlace(place, keys)
 }
 
 // URL returns the folder's URL without the options.

@@ -56,7 +56,7 @@ func httpClient(location Location, tuning tuning) (*http.Client, error) {
 		ReadBufferSize:        wireBuffer,
 		WriteBufferSize:       wireBuffer,
 	}
-	return unredirected(answers{transport}), nil
+	return unredirected(checkingTransport{transport}), nil
 }
 
 // unredirected returns a client that treats a redirect as the answer.
@@ -64,13 +64,13 @@ func unredirected(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// discreet sends requests whose URLs contain credentials in the query, and keeps these out of its errors. It lends the requests' bodies
+// redactingTransport sends requests whose URLs contain credentials in the query, and keeps these out of its errors. It lends the requests' bodies
 // (see lent). It follows no redirects: for them, an http.Client rewinds the body while it may still be in use.
-type discreet struct{ http.RoundTripper }
+type redactingTransport struct{ http.RoundTripper }
 
 // Do implements policy.Transporter of Azure's SDK.
-func (d discreet) Do(request *http.Request) (*http.Response, error) {
-	response, err := lent{d.RoundTripper}.RoundTrip(request)
+func (d redactingTransport) Do(request *http.Request) (*http.Response, error) {
+	response, err := lendingTransport{d.RoundTripper}.RoundTrip(request)
 	if err != nil {
 		where := url.URL{Scheme: request.URL.Scheme, Host: request.URL.Host, Path: request.URL.Path}
 		return nil, &url.Error{Op: request.Method, URL: where.String(), Err: err}

@@ -185,7 +185,7 @@ func (v volume) sweep(context.Context) error {
 	left := 0
 	for _, entry := range entries {
 		whole, isPartial := strings.CutSuffix(entry.Name(), partialSuffix)
-		if !isPartial || !ours(whole) {
+		if !isPartial || !isArchiveFile(whole) {
 			left++
 			continue
 		}

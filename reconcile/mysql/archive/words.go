@@ -40,13 +40,13 @@ func words(err error) string {
 		return tokenWords(body, refused.RawResponse.StatusCode)
 	}
 	if refused, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		return said(refused.ErrorCode, azureWords(refused), refused.StatusCode) + elsewhere(refused.RawResponse)
+		return formatAnswer(refused.ErrorCode, azureWords(refused), refused.StatusCode) + redirectNote(refused.RawResponse)
 	}
 	if refused, ok := errors.AsType[smithy.APIError](err); ok {
 		_, status := answer(err)
-		told := said(refused.ErrorCode(), refused.ErrorMessage(), status)
+		told := formatAnswer(refused.ErrorCode(), refused.ErrorMessage(), status)
 		if response, ok := errors.AsType[*awshttp.ResponseError](err); ok && response.HTTPResponse() != nil {
-			told += elsewhere(response.HTTPResponse().Response)
+			told += redirectNote(response.HTTPResponse().Response)
 		}
 		return told
 	}
@@ -54,16 +54,16 @@ func words(err error) string {
 		return server(failed.URL) + ": " + words(failed.Err)
 	}
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil {
-		return "get a token: " + tokenWords(refused.Body, refused.Response.StatusCode) + elsewhere(refused.Response)
+		return "get a token: " + tokenWords(refused.Body, refused.Response.StatusCode) + redirectNote(refused.Response)
 	}
-	return settled(err.Error())
+	return stableText(err.Error())
 }
 
-// said formats an answer: a code, a sentence and the status, as far as they are known.
-func said(code, message string, status int) string {
+// formatAnswer formats an answer: a code, a sentence and the status, as far as they are known.
+func formatAnswer(code, message string, status int) string {
 	const unknown = "UnknownError" // Amazon's SDK uses it if the answer has no code
 	var told []string
-	for _, one := range []string{code, settled(message)} {
+	for _, one := range []string{code, stableText(message)} {
 		if one != "" && one != unknown && (len(told) == 0 || told[0] != one) {
 			told = append(told, one)
 		}
@@ -78,8 +78,8 @@ func said(code, message string, status int) string {
 	return fmt.Sprintf("%s (HTTP %d)", text, status)
 }
 
-// elsewhere describes a redirect. It names the target if that is a plain host name.
-func elsewhere(response *http.Response) string {
+// redirectNote describes a redirect. It names the target if that is a plain host name.
+func redirectNote(response *http.Response) string {
 	if response == nil || !isRedirect(response.StatusCode) {
 		return ""
 	}
@@ -97,9 +97,9 @@ func tokenWords(body []byte, status int) string {
 		Description string `json:"error_description"`
 	}
 	if json.Unmarshal(body, &told) != nil {
-		return said("", "", status)
+		return formatAnswer("", "", status)
 	}
-	return said(told.Code, told.Description, status)
+	return formatAnswer(told.Code, told.Description, status)
 }
 
 // azureWords returns the sentence in an answer of Azure (Blob Storage REST reference, "Status and error codes"). The lines after the first
@@ -128,8 +128,8 @@ func server(address string) string {
 	return parsed.Scheme + "://" + parsed.Host
 }
 
-// settled removes from a text the parts that differ between attempts.
-func settled(text string) string {
+// stableText removes from a text the parts that differ between attempts.
+func stableText(text string) string {
 	for _, passing := range []struct{ what, instead string }{
 		{`\s+`, " "},
 		{`[^\s"]+:\d+->`, ""}, // this end of a connection

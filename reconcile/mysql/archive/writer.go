@@ -53,7 +53,7 @@ type Writer struct {
 
 	recorder *recorder
 	packer   *packer
-	shipper  *shipper
+	shipper  *uploader
 	shipping sync.WaitGroup
 	stored   atomic.Int64
 	// closed: the Writer accepts nothing more. finished: the manifest is stored and was verified.
@@ -94,7 +94,7 @@ func Begin(ctx context.Context, store *Store, options WriteOptions) (*Writer, er
 
 // claim makes this attempt the owner of the folder.
 func (w *Writer) claim(ctx context.Context) error {
-	held, err := holderOf(ctx, w.store)
+	held, err := readOwnership(ctx, w.store)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (w *Writer) claim(ctx context.Context) error {
 		if held.identity.UID != w.options.Identity.UID || held.complete {
 			return &OccupiedError{URL: w.store.url, Holder: held.identity, Complete: held.complete}
 		}
-		if err := empty(ctx, w.store, held.objects); err != nil {
+		if err := removeAll(ctx, w.store, held.objects); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (w *Writer) start(ctx context.Context) {
 	pool := newPool(w.ctx.Done(), func(one *chunk) error { return pack(w.encoder, one) })
 	w.packer = &packer{pool: pool}
 	w.recorder = newRecorder(w.packer, w.started)
-	w.shipper = &shipper{store: w.store, attempt: w.attempt, recipients: w.options.Recipients, partSize: w.options.PartSize, stored: &w.stored}
+	w.shipper = &uploader{store: w.store, attempt: w.attempt, recipients: w.options.Recipients, partSize: w.options.PartSize, stored: &w.stored}
 	w.shipping.Go(func() {
 		if err := w.shipper.run(w.ctx, pool); err != nil {
 			w.cancel(err) // the first one counts
@@ -220,10 +220,10 @@ func (w *Writer) commit(ctx context.Context, manifest Manifest) (Manifest, strin
 	if err != nil {
 		return Manifest{}, "", err
 	}
-	if err := present(manifest, objects, w.store.url); err != nil {
+	if err := checkPartsExist(manifest, objects, w.store.url); err != nil {
 		return Manifest{}, "", err
 	}
-	if err := w.shipper.stillOurs(ctx); err != nil {
+	if err := w.shipper.checkOwner(ctx); err != nil {
 		return Manifest{}, "", err
 	}
 	content, err := sealManifest(manifest)
@@ -263,9 +263,9 @@ func (w *Writer) Abort(ctx context.Context) error {
 		return err
 	}
 	var taken *OccupiedError
-	switch err := w.shipper.stillOurs(ctx); {
+	switch err := w.shipper.checkOwner(ctx); {
 	case err == nil:
-		return empty(ctx, w.store, objects)
+		return removeAll(ctx, w.store, objects)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // an earlier Abort removed the marker
 	case errors.As(err, &taken):

@@ -22,7 +22,7 @@ import (
 const managerStorage = reconcile.ManagerChildren + "-storage"
 
 // act carries out the decision, and returns the status that follows.
-func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen sight, decided decision) (v1.MySQLBackupInstanceStatus, error) {
+func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen observed, decided decision) (v1.MySQLBackupInstanceStatus, error) {
 	switch decided.step {
 	case stepBegin:
 		if err := r.provide(ctx, instance, seen); err != nil {
@@ -53,7 +53,7 @@ func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, 
 
 // provide creates the operator's own claim if it is missing, and expands an existing one to the size in the settings. The claim has no
 // owner: backups outlive their schedule, their cluster and their instances.
-func (r *reconciler) provide(ctx context.Context, instance v1.MySQLBackupInstance, seen sight) error {
+func (r *reconciler) provide(ctx context.Context, instance v1.MySQLBackupInstance, seen observed) error {
 	if seen.location.Claim == "" || !isDefaultClaim(seen) {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (r *reconciler) provide(ctx context.Context, instance v1.MySQLBackupInstanc
 }
 
 // claimFor returns the claim of the volume for backups, as the operator creates it.
-func claimFor(namespace string, seen sight) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+func claimFor(namespace string, seen observed) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	spec := corev1ac.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
 		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: seen.settings.Storage}))
@@ -83,7 +83,7 @@ func claimFor(namespace string, seen sight) *corev1ac.PersistentVolumeClaimApply
 
 // expand requests a larger volume if the settings do. It never makes a volume smaller. If the StorageClass refuses, the backup is tried
 // anyway: there may be enough space.
-func (r *reconciler) expand(ctx context.Context, seen sight) error {
+func (r *reconciler) expand(ctx context.Context, seen observed) error {
 	asked, wanted := seen.claim.Spec.Resources.Requests[corev1.ResourceStorage], seen.settings.Storage
 	if seen.claim.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 {
 		return nil
@@ -100,7 +100,7 @@ func (r *reconciler) expand(ctx context.Context, seen sight) error {
 
 // start creates the Job. It does not if the API server has a Pod of a previous Job that the cache does not have yet: two Pods would write
 // to one place.
-func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen sight) error {
+func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen observed) error {
 	left, err := r.podsOf(ctx, instance, true)
 	if err != nil || countWriting(left) > 0 {
 		return err
@@ -133,7 +133,7 @@ func (r *reconciler) refuseForeignJob(ctx context.Context, owner *unstructured.U
 	if err != nil {
 		return err
 	}
-	return reconcile.Claim(owner, job, jobs(), nil)
+	return reconcile.CheckOwnership(owner, job, jobs(), nil)
 }
 
 // stop deletes the backup's Job, as the API server has it now.
@@ -149,8 +149,8 @@ func (r *reconciler) stop(ctx context.Context, instance v1.MySQLBackupInstance) 
 	return nil
 }
 
-// again returns the requeue time of a backup that is not over.
-func again(instance v1.MySQLBackupInstance, seen sight, decided decision) time.Duration {
+// requeueAfter returns the requeue time of a backup that is not over.
+func requeueAfter(instance v1.MySQLBackupInstance, seen observed, decided decision) time.Duration {
 	switch decided.step {
 	case stepComplete, stepFail:
 		if seen.job != nil && !isFinished(*seen.job) {

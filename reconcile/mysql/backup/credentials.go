@@ -26,8 +26,8 @@ const (
 type storeKeys struct {
 	// sets are the sets of keys that hold credentials. One complete set is enough.
 	sets [][]string
-	// beside are keys that are enough if no key of the sets is there. The Pod's own identity is used then.
-	beside []string
+	// optional are keys that are enough if no key of the sets is there. The Pod's own identity is used then.
+	optional []string
 }
 
 // keysOf returns the keys for a destination. For Azure, the URL may hold the storage account instead. The account of a signature must be in
@@ -35,9 +35,9 @@ type storeKeys struct {
 func keysOf(where *url.URL) storeKeys {
 	switch where.Scheme {
 	case "s3":
-		return storeKeys{sets: [][]string{{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}}, beside: []string{"AWS_REGION", keyAuthorities, keyEndpoint}}
+		return storeKeys{sets: [][]string{{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}}, optional: []string{"AWS_REGION", keyAuthorities, keyEndpoint}}
 	case "gs":
-		return storeKeys{sets: [][]string{{"service-account.json"}}, beside: []string{keyAuthorities, keyEndpoint}}
+		return storeKeys{sets: [][]string{{"service-account.json"}}, optional: []string{keyAuthorities, keyEndpoint}}
 	case "azblob":
 		key, signature := []string{keyAzureAccount, "AZURE_STORAGE_KEY"}, []string{keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"}
 		if options := where.Query(); options.Get("storage_account") != "" {
@@ -46,7 +46,7 @@ func keysOf(where *url.URL) storeKeys {
 				signature = signature[1:] // destination.CheckEndpoint decides whether this server may see it
 			}
 		}
-		return storeKeys{sets: [][]string{key, signature}, beside: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
+		return storeKeys{sets: [][]string{key, signature}, optional: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
 	}
 	return storeKeys{}
 }
@@ -60,11 +60,11 @@ func (k storeKeys) areIn(data map[string][]byte) bool {
 		}
 	}
 	for _, key := range slices.Concat(k.sets...) {
-		if has(key) && !slices.Contains(k.beside, key) {
+		if has(key) && !slices.Contains(k.optional, key) {
 			return false
 		}
 	}
-	return slices.ContainsFunc(k.beside, has)
+	return slices.ContainsFunc(k.optional, has)
 }
 
 // String is for messages.
@@ -73,11 +73,11 @@ func (k storeKeys) String() string {
 	for _, set := range k.sets {
 		wanted = append(wanted, strings.Join(set, " and "))
 	}
-	return strings.Join(append(wanted, strings.Join(k.beside, " or ")+" alone to use the identity of the Pod"), ", or ")
+	return strings.Join(append(wanted, strings.Join(k.optional, " or ")+" alone to use the identity of the Pod"), ", or ")
 }
 
 // credentialsObstacle checks the Secret of the destination, and the server that would receive its credentials or the identity of the Pod.
-func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
+func credentialsObstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
 	name := seen.location.Secret
 	if name == "" {
 		return endpointObstacle(seen)
@@ -97,7 +97,7 @@ func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 }
 
 // endpointObstacle checks whether the credentials may be sent to the server in the URL.
-func endpointObstacle(seen sight) *problem {
+func endpointObstacle(seen observed) *problem {
 	err := endpointRefused(seen.location.URL, seen.credentials.data)
 	if err == nil {
 		return nil
@@ -125,7 +125,7 @@ func keyFor(key secret) string {
 }
 
 // keyObstacle checks the Secret of the encryption key.
-func keyObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
+func keyObstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
 	name := seen.location.EncryptionSecret
 	if name == "" {
 		return nil

@@ -45,12 +45,12 @@ func isOver(phase v1.BackupPhase) bool {
 }
 
 // decide decides what a backup that is not over needs next.
-func decide(instance v1.MySQLBackupInstance, seen sight) decision {
+func decide(instance v1.MySQLBackupInstance, seen observed) decision {
 	if seen.transfer.Phase == transfer.Succeeded {
 		return ended(instance, seen)
 	}
-	if seen.transfer.Phase != transfer.Failed && outlived(seen) {
-		return decision{stepFail, unended(seen)}
+	if seen.transfer.Phase != transfer.Failed && isPastDeadline(seen) {
+		return decision{stepFail, pastDeadlineProblem(seen)}
 	}
 	if _, replaced := instance.Annotations[transfer.AnnotationReplaced]; replaced {
 		return replace(seen)
@@ -76,17 +76,17 @@ func decide(instance v1.MySQLBackupInstance, seen sight) decision {
 // timeLeft is how much time an incomplete backup has before it fails, including all waiting and all attempts. This process measures it with
 // its own clock, from when it first knew the instance. The creation time comes from the API server's clock. It only ends a backup that is
 // more than twice as old as allowed. Otherwise operators that restart often, and count from zero each time, would wait indefinitely.
-func timeLeft(instance v1.MySQLBackupInstance, seen sight) time.Duration {
+func timeLeft(instance v1.MySQLBackupInstance, seen observed) time.Duration {
 	limit := limitOf(seen)
 	old := seen.now.Sub(instance.CreationTimestamp.Time) - limit - transfer.ClockTolerance
 	return limit - max(seen.waited, old)
 }
 
-func limitOf(seen sight) time.Duration {
+func limitOf(seen observed) time.Duration {
 	return time.Duration(*seen.settings.ActiveDeadlineSeconds) * time.Second
 }
 
-func overdue(seen sight, found *problem) problem {
+func overdue(seen observed, found *problem) problem {
 	message := fmt.Sprintf("not complete within activeDeadlineSeconds (%s)", limitOf(seen))
 	if found != nil {
 		message += "; the last problem was: " + found.message
@@ -94,10 +94,10 @@ func overdue(seen sight, found *problem) problem {
 	return problem{transfer.ReasonDeadlineExceeded, message, true}
 }
 
-// outlived reports whether a Job exists long after its deadline. Kubernetes ends a Job only after its Pods have ended, and a Pod whose node
+// isPastDeadline reports whether a Job exists long after its deadline. Kubernetes ends a Job only after its Pods have ended, and a Pod whose node
 // is gone never ends. The operator must not wait for it indefinitely: its schedule would make no further backup. This process measures with
 // its own clock: a clock ahead of the API server's must not end a backup.
-func outlived(seen sight) bool {
+func isPastDeadline(seen observed) bool {
 	if seen.job == nil || seen.job.Spec.ActiveDeadlineSeconds == nil {
 		return false
 	}
@@ -105,7 +105,7 @@ func outlived(seen sight) bool {
 	return seen.known > limit+patience || seen.doomed > patience
 }
 
-func unended(seen sight) problem {
+func pastDeadlineProblem(seen observed) problem {
 	limit := time.Duration(*seen.job.Spec.ActiveDeadlineSeconds) * time.Second
 	message := fmt.Sprintf("its Job %s did not end within %s; check whether the node of its Pod still exists", seen.job.Name, limit)
 	if said := cleanMessage(seen.transfer.Message); said != "" {
@@ -115,33 +115,33 @@ func unended(seen sight) problem {
 }
 
 // ended judges a Job that succeeded. Only a report of the Pod itself makes a backup Completed.
-func ended(instance v1.MySQLBackupInstance, seen sight) decision {
+func ended(instance v1.MySQLBackupInstance, seen observed) decision {
 	outcome := seen.transfer.Outcome
 	switch {
 	case outcome == nil:
-		return untold(instance, seen)
+		return unreportedDecision(instance, seen)
 	case outcome.Reason != transfer.ReasonCompleted, outcome.Checksum == "", outcome.Size <= 0, outcome.DataSize <= 0:
-		return decision{stepFail, unproven(instance, fmt.Sprintf("its Pod succeeded, but reported %q with the checksum %q and the sizes %d and %d", outcome.Reason, outcome.Checksum, outcome.DataSize, outcome.Size))}
+		return decision{stepFail, unreportedProblem(instance, fmt.Sprintf("its Pod succeeded, but reported %q with the checksum %q and the sizes %d and %d", outcome.Reason, outcome.Checksum, outcome.DataSize, outcome.Size))}
 	case outcome.UID != "" && outcome.UID != string(instance.UID):
-		return decision{stepFail, unproven(instance, fmt.Sprintf("its Pod reported on another backup, with the UID %s", outcome.UID))}
+		return decision{stepFail, unreportedProblem(instance, fmt.Sprintf("its Pod reported on another backup, with the UID %s", outcome.UID))}
 	}
 	return decision{step: stepComplete}
 }
 
-// untold handles a Job that succeeded, but has no Pod left to report the result, for example because the node is gone. The operator creates
+// unreportedDecision handles a Job that succeeded, but has no Pod left to report the result, for example because the node is gone. The operator creates
 // another Job. Its Pod checks the destination first: it reports the complete backup of this instance if there is one, or else makes one.
 // The operator does this once, and only where such a Pod could run: a second missing report is no accident.
-func untold(instance v1.MySQLBackupInstance, seen sight) decision {
+func unreportedDecision(instance v1.MySQLBackupInstance, seen observed) decision {
 	_, replaced := instance.Annotations[transfer.AnnotationReplaced]
 	if seen.former > 0 || replaced || timeLeft(instance, seen) <= 0 || clusterObstacle(instance, seen) != nil {
-		return decision{stepFail, unproven(instance, seen.transfer.Message)}
+		return decision{stepFail, unreportedProblem(instance, seen.transfer.Message)}
 	}
 	return decision{stepAsk, problem{transfer.ReasonScheduled, fmt.Sprintf("its Job succeeded, but its result is unknown (%s); another Pod checks the destination", cleanMessage(seen.transfer.Message)), false}}
 }
 
-// unproven is the problem of a Job that succeeded without a report of its Pod. There is probably a good backup, but users must check it
+// unreportedProblem is the problem of a Job that succeeded without a report of its Pod. There is probably a good backup, but users must check it
 // before they rely on it.
-func unproven(instance v1.MySQLBackupInstance, what string) problem {
+func unreportedProblem(instance v1.MySQLBackupInstance, what string) problem {
 	return problem{transfer.ReasonPodsFailed, fmt.Sprintf("the Job succeeded, but its result is unknown (%s); there may be a good backup: check it with mysql-operator backup verify --from %s and restore it with spec.fromBackupURL of a MySQLCluster, or create another backup", what, urlOf(instance)), true}
 }
 
@@ -157,7 +157,7 @@ func urlOf(instance v1.MySQLBackupInstance) string {
 
 // replace ends a backup that the next backup of its schedule replaces. It fails when none of its Pods is running any more: until then it
 // may still complete.
-func replace(seen sight) decision {
+func replace(seen observed) decision {
 	failed := problem{transfer.ReasonReplaced, "the schedule's next backup replaced it (concurrencyPolicy Replace)", true}
 	switch {
 	case seen.job != nil && seen.transfer.Phase == transfer.Failed:
@@ -175,7 +175,7 @@ func ending(because string) problem {
 }
 
 // follow decides about a Job that has not succeeded.
-func follow(instance v1.MySQLBackupInstance, seen sight) decision {
+func follow(instance v1.MySQLBackupInstance, seen observed) decision {
 	switch seen.transfer.Phase {
 	case transfer.Failed:
 		if pause := pauseAfter(seen); seen.transfer.Lingers && !seen.transfer.Refused && pause > 0 {
@@ -191,7 +191,7 @@ func follow(instance v1.MySQLBackupInstance, seen sight) decision {
 
 // repeat retries where Kubernetes does not, because another container of the Pod still runs. The operator deletes the Job with its Pod, and
 // creates another Job.
-func repeat(seen sight, pause time.Duration) decision {
+func repeat(seen observed, pause time.Duration) decision {
 	why := problem{reasonOr(seen.transfer, transfer.ReasonPodsFailed), "the last attempt failed, and another Job retries it, because another container of its Pod is still running: " + cleanMessage(seen.transfer.Message), false}
 	if seen.job.DeletionTimestamp != nil || seen.ended < pause {
 		return decision{stepWait, why}
@@ -201,7 +201,7 @@ func repeat(seen sight, pause time.Duration) decision {
 
 // pauseAfter is the delay after the latest attempt, the same as Kubernetes' between the Pods of a Job. It is 0 when Kubernetes would not
 // retry either.
-func pauseAfter(seen sight) time.Duration {
+func pauseAfter(seen observed) time.Duration {
 	const first, longest = 10 * time.Second, 6 * time.Minute
 	attempts := seen.former + seen.transfer.Attempts
 	if attempts > transfer.Retries {
@@ -211,7 +211,7 @@ func pauseAfter(seen sight) time.Duration {
 }
 
 // pending returns what a Pod waits for.
-func pending(instance v1.MySQLBackupInstance, seen sight) problem {
+func pending(instance v1.MySQLBackupInstance, seen observed) problem {
 	state := seen.transfer
 	switch {
 	case seen.job.DeletionTimestamp != nil:
@@ -254,8 +254,8 @@ func cleanMessage(text string) string {
 
 // obstacle returns what a backup needs to begin and does not have; nil if nothing is missing. The checks have the order in which users fix
 // things.
-func obstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
-	for _, look := range []func(v1.MySQLBackupInstance, sight) *problem{clusterObstacle, urlObstacle, credentialsObstacle, keyObstacle, claimObstacle} {
+func obstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
+	for _, look := range []func(v1.MySQLBackupInstance, observed) *problem{clusterObstacle, urlObstacle, credentialsObstacle, keyObstacle, claimObstacle} {
 		if found := look(instance, seen); found != nil {
 			return found
 		}
@@ -263,7 +263,7 @@ func obstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	return nil
 }
 
-func clusterObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
+func clusterObstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
 	namespace := instance.Namespace
 	switch {
 	case seen.name == "" && seen.scheduleMissing:
@@ -280,7 +280,7 @@ func clusterObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	return &problem{transfer.ReasonClusterNotReady, fmt.Sprintf("no member of MySQLCluster %q is ready; waiting until one is (kubectl get mysqlcluster %s shows the problem)", seen.name, seen.name), false}
 }
 
-func urlObstacle(_ v1.MySQLBackupInstance, seen sight) *problem {
+func urlObstacle(_ v1.MySQLBackupInstance, seen observed) *problem {
 	if seen.urlFault == nil {
 		return nil
 	}
@@ -288,7 +288,7 @@ func urlObstacle(_ v1.MySQLBackupInstance, seen sight) *problem {
 }
 
 // claimObstacle checks the volume. A missing claim that the operator may create is no obstacle.
-func claimObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
+func claimObstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
 	name := seen.location.Claim
 	switch {
 	case name == "" || seen.claim == nil && isDefaultClaim(seen):
@@ -306,7 +306,7 @@ func claimObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 }
 
 // isDefaultClaim reports whether the claim is the one that the operator creates.
-func isDefaultClaim(seen sight) bool {
+func isDefaultClaim(seen observed) bool {
 	return seen.settings.Destination == nil || seen.settings.Destination.Claim == ""
 }
 

@@ -17,7 +17,7 @@ import (
 // story is one pass over a backup that is not over.
 type story struct {
 	instance v1.MySQLBackupInstance
-	seen     sight
+	seen     observed
 	want     step
 	// reason and says belong to a wait or a failure. stalled means that a user must act.
 	reason  string
@@ -55,66 +55,66 @@ func TestABackupBeginsWhenNothingIsMissing(t *testing.T) {
 		"the location is recorded first": {instance: fresh(), seen: calm(), want: stepBegin},
 		"then the Job is made":           {instance: fresh(begins), seen: calm(), want: stepStart},
 		"into a volume that was created for another cluster's backups": {
-			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", ours, corev1.ClaimBound) }), want: stepBegin,
+			instance: fresh(), seen: calm(func(s *observed) { s.claim = claimNamed("db-backups", ours, corev1.ClaimBound) }), want: stepBegin,
 		},
 		"a claim without a volume is no obstacle: a Pod may have to come first": {
-			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", ours, corev1.ClaimPending) }), want: stepBegin,
+			instance: fresh(), seen: calm(func(s *observed) { s.claim = claimNamed("db-backups", ours, corev1.ClaimPending) }), want: stepBegin,
 		},
-		"a claim that the user names may have any owner": {instance: fresh(), seen: calm(func(s *sight) {
+		"a claim that the user names may have any owner": {instance: fresh(), seen: calm(func(s *observed) {
 			s.settings.Destination = &v1.BackupDestination{Claim: "nas"}
 			s.location.Claim, s.claim = "nas", claimNamed("nas", nil, corev1.ClaimBound)
 		}), want: stepBegin},
-		"one replica is ready and the primary is not": {instance: fresh(), seen: calm(func(s *sight) {
+		"one replica is ready and the primary is not": {instance: fresh(), seen: calm(func(s *observed) {
 			s.cluster.Status = v1.MySQLClusterStatus{Phase: v1.PhaseFailed, Primary: "db-0", ReadyReplicas: 1}
 		}), want: stepBegin},
 		"a schedule that is missing is no obstacle if the instance names the cluster": {
-			instance: fresh(func(i *v1.MySQLBackupInstance) { i.Spec.Schedule = "nightly" }), seen: calm(func(s *sight) { s.scheduleMissing = true }), want: stepBegin,
+			instance: fresh(func(i *v1.MySQLBackupInstance) { i.Spec.Schedule = "nightly" }), seen: calm(func(s *observed) { s.scheduleMissing = true }), want: stepBegin,
 		},
 	})
 }
 
 func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	s3 := func(data map[string][]byte, found bool) sight {
-		return calm(func(s *sight) {
+	s3 := func(data map[string][]byte, found bool) observed {
+		return calm(func(s *observed) {
 			s.location = v1.BackupLocation{URL: "s3://bucket/shop/db/nightly-1", Secret: "s3"}
 			s.credentials = secret{found: found, data: data}
 		})
 	}
-	elsewhere := func(endpoint string) sight {
-		return calm(func(s *sight) {
+	elsewhere := func(endpoint string) observed {
+		return calm(func(s *observed) {
 			s.location = v1.BackupLocation{URL: "s3://bucket/shop?endpoint=https://store.example", Secret: "s3"}
 			keys := map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "AWS_SECRET_ACCESS_KEY": []byte("b"), keyEndpoint: []byte(endpoint)}
 			s.credentials = secret{found: true, data: keys}
 		})
 	}
-	encrypted := func(data map[string][]byte, found bool) sight {
-		return calm(func(s *sight) { s.location.EncryptionSecret, s.key = "age", secret{found: found, data: data} })
+	encrypted := func(data map[string][]byte, found bool) observed {
+		return calm(func(s *observed) { s.location.EncryptionSecret, s.key = "age", secret{found: found, data: data} })
 	}
 	runStories(t, map[string]story{
 		"a schedule that does not exist, and no cluster named": {
 			instance: fresh(func(i *v1.MySQLBackupInstance) { i.Spec = v1.MySQLBackupInstanceSpec{Schedule: "nightly"} }),
-			seen:     calm(func(s *sight) { s.name, s.cluster, s.scheduleMissing = "", nil, true }),
+			seen:     calm(func(s *observed) { s.name, s.cluster, s.scheduleMissing = "", nil, true }),
 			want:     stepWait, reason: reasonScheduleNotFound, says: []string{`"nightly" does not exist in namespace "shop"`, "spec.cluster"},
 		},
 		"a cluster that does not exist, was renamed, or is in another namespace": {
-			instance: fresh(), seen: calm(func(s *sight) { s.cluster = nil }),
+			instance: fresh(), seen: calm(func(s *observed) { s.cluster = nil }),
 			want: stepWait, reason: transfer.ReasonClusterNotFound, says: []string{`"db" does not exist in namespace "shop"`, "create the cluster, or create another instance"},
 		},
 		"a cluster that is being deleted": {
-			instance: fresh(), seen: calm(func(s *sight) { s.cluster.DeletionTimestamp = &metav1.Time{Time: born()} }),
+			instance: fresh(), seen: calm(func(s *observed) { s.cluster.DeletionTimestamp = &metav1.Time{Time: born()} }),
 			want: stepWait, reason: transfer.ReasonClusterNotReady, says: []string{"is being deleted"},
 		},
 		"a cluster without members yet": {
-			instance: fresh(), seen: calm(func(s *sight) { s.cluster.Status = v1.MySQLClusterStatus{} }),
+			instance: fresh(), seen: calm(func(s *observed) { s.cluster.Status = v1.MySQLClusterStatus{} }),
 			want: stepWait, reason: transfer.ReasonWaitingForCluster, says: []string{"has no members yet"},
 		},
 		"a cluster without a ready member": {
-			instance: fresh(), seen: calm(func(s *sight) { s.cluster.Status.ReadyReplicas = 0 }),
+			instance: fresh(), seen: calm(func(s *observed) { s.cluster.Status.ReadyReplicas = 0 }),
 			want: stepWait, reason: transfer.ReasonClusterNotReady, says: []string{"no member", "kubectl get mysqlcluster db"},
 		},
 		"a URL that is invalid": {
-			instance: fresh(), seen: calm(func(s *sight) { s.urlFault = errors.New("read destination.url: odd") }),
+			instance: fresh(), seen: calm(func(s *observed) { s.urlFault = errors.New("read destination.url: odd") }),
 			want: stepWait, reason: reasonURLInvalid, stalled: true, says: []string{"destination.url: odd"},
 		},
 		"a Secret that does not exist": {
@@ -131,7 +131,7 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 		},
 		"the identity of a Pod, and an endpoint": {
 			instance: fresh(), want: stepWait, reason: transfer.ReasonDestinationRefused, stalled: true,
-			seen: calm(func(s *sight) {
+			seen: calm(func(s *observed) {
 				s.location = v1.BackupLocation{URL: "gs://bucket/shop?endpoint=https://store.example", ServiceAccountName: "cloudy"}
 			}),
 			says: []string{"endpoint=https://store.example"},
@@ -149,19 +149,19 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 			instance: fresh(), seen: encrypted(map[string][]byte{"recipient": []byte("x")}, true), want: stepWait, reason: transfer.ReasonEncryptionKeyInvalid, stalled: true,
 			says: []string{`Secret "age"`},
 		},
-		"a claim that the user names and that is not there": {instance: fresh(), seen: calm(func(s *sight) {
+		"a claim that the user names and that is not there": {instance: fresh(), seen: calm(func(s *observed) {
 			s.settings.Destination, s.location.Claim = &v1.BackupDestination{Claim: "nas"}, "nas"
 		}), want: stepWait, reason: transfer.ReasonClaimNotFound, stalled: true, says: []string{`"nas" does not exist in namespace "shop"`}},
 		"a claim of that name that the operator did not create": {
-			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", nil, corev1.ClaimBound) }),
+			instance: fresh(), seen: calm(func(s *observed) { s.claim = claimNamed("db-backups", nil, corev1.ClaimBound) }),
 			want: stepWait, reason: reasonForeignObject, stalled: true, says: []string{"was not made by this operator", "destination.claim"},
 		},
-		"a claim that is being deleted": {instance: fresh(), seen: calm(func(s *sight) {
+		"a claim that is being deleted": {instance: fresh(), seen: calm(func(s *observed) {
 			s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimBound)
 			s.claim.DeletionTimestamp = &metav1.Time{Time: born()}
 		}), want: stepWait, reason: transfer.ReasonClaimNotFound, stalled: true, says: []string{"is being deleted"}},
 		"also when only the Job is missing": {
-			instance: fresh(begins), seen: calm(func(s *sight) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
+			instance: fresh(begins), seen: calm(func(s *observed) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
 		},
 	})
 }
@@ -171,10 +171,10 @@ func TestABackupHasItsTime(t *testing.T) {
 	late := waited(24 * time.Hour)
 	runStories(t, map[string]story{
 		"a moment before the deadline it still waits": {
-			instance: fresh(), seen: calm(waited(24*time.Hour-time.Second), func(s *sight) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
+			instance: fresh(), seen: calm(waited(24*time.Hour-time.Second), func(s *observed) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
 		},
 		"at the deadline it fails, and reports what it waited for": {
-			instance: fresh(), seen: calm(late, func(s *sight) { s.cluster = nil }), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true,
+			instance: fresh(), seen: calm(late, func(s *observed) { s.cluster = nil }), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true,
 			says: []string{"activeDeadlineSeconds (24h0m0s)", `"db" does not exist`},
 		},
 		"also if nothing is missing: the user set the deadline": {instance: fresh(), seen: calm(late), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true},
@@ -198,10 +198,10 @@ func TestABackupHasItsTime(t *testing.T) {
 			instance: fresh(begins), seen: calm(late, working(transfer.State{Phase: transfer.Running}), due(3600, time.Second)), want: stepFollow,
 		},
 		"Kubernetes ends it, and its Pods have not ended yet": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Second), func(s *sight) { s.doomed = patience }), want: stepFollow,
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Second), func(s *observed) { s.doomed = patience }), want: stepFollow,
 		},
 		"Kubernetes ends it, and its Pods do not end": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Second), func(s *sight) { s.doomed = patience + time.Second }),
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Second), func(s *observed) { s.doomed = patience + time.Second }),
 			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"whether the node of its Pod still exists"},
 		},
 		"a Job that succeeded completes":    {instance: fresh(begins), seen: calm(working(succeeded(nil)), due(3600, 24*time.Hour)), want: stepComplete},
@@ -219,7 +219,7 @@ func TestABackupIsFollowed(t *testing.T) {
 		},
 		"its volume has no class": {
 			instance: fresh(begins), want: stepWait, reason: reasonNoStorageClass, stalled: true, says: []string{"no default StorageClass"},
-			seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonVolumePending}), func(s *sight) {
+			seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonVolumePending}), func(s *observed) {
 				s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimPending)
 			}),
 		},
@@ -228,7 +228,7 @@ func TestABackupIsFollowed(t *testing.T) {
 			want: stepWait, reason: transfer.ReasonImagePullFailed, stalled: true, says: []string{"kubectl describe pod x"},
 		},
 		"Kubernetes refuses its Pod": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *sight) { s.refused = "exceeded quota" }),
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *observed) { s.refused = "exceeded quota" }),
 			want: stepWait, reason: reasonPodsNotCreated, stalled: true, says: []string{"exceeded quota"},
 		},
 		"an attempt failed and is retried": {
@@ -236,15 +236,15 @@ func TestABackupIsFollowed(t *testing.T) {
 			want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"retries it", "db-1 gives a copy"},
 		},
 		"its cluster is deleted before its Pod starts": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Message: "is starting"}), func(s *sight) { s.cluster = nil }),
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Message: "is starting"}), func(s *observed) { s.cluster = nil }),
 			want: stepWait, reason: transfer.ReasonClusterNotFound,
 		},
 		"a user deletes its Job": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *observed) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
 			want: stepWait, reason: transfer.ReasonScheduled, says: []string{"creates another one"},
 		},
 		"but not while a Pod of it may still write": {
-			instance: fresh(begins), seen: calm(func(s *sight) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonScheduled, says: []string{"waiting for a Pod of its previous Job to end"},
+			instance: fresh(begins), seen: calm(func(s *observed) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonScheduled, says: []string{"waiting for a Pod of its previous Job to end"},
 		},
 		"and the operator creates another Job": {instance: fresh(begins), seen: calm(), want: stepStart},
 		"it was refused": {
@@ -260,8 +260,8 @@ func TestABackupIsFollowed(t *testing.T) {
 // TestABackupsTimeIsMeasuredByOneClock: the operator's clock differs from the API server's, which sets the instance's creation time.
 func TestABackupsTimeIsMeasuredByOneClock(t *testing.T) {
 	t.Parallel()
-	hour := func(clock, known time.Duration) func(*sight) {
-		return func(s *sight) {
+	hour := func(clock, known time.Duration) func(*observed) {
+		return func(s *observed) {
 			seconds := int64(3600)
 			s.settings.ActiveDeadlineSeconds, s.now, s.waited = &seconds, after(clock), known
 		}
@@ -327,8 +327,8 @@ func TestABackupIsReplaced(t *testing.T) {
 		"before it began":      {instance: fresh(isReplaced), seen: calm(), want: stepFail, reason: transfer.ReasonReplaced, stalled: true},
 		"before its Job":       {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: transfer.ReasonReplaced, stalled: true},
 		"while it runs":        {instance: fresh(begins, isReplaced), seen: calm(running), want: stepStop, reason: transfer.ReasonReplaced},
-		"its Job is ending":    {instance: fresh(begins, isReplaced), seen: calm(running, func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }), want: stepWait, reason: transfer.ReasonReplaced},
-		"its Pod is ending":    {instance: fresh(begins, isReplaced), seen: calm(func(s *sight) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonReplaced},
+		"its Job is ending":    {instance: fresh(begins, isReplaced), seen: calm(running, func(s *observed) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }), want: stepWait, reason: transfer.ReasonReplaced},
+		"its Pod is ending":    {instance: fresh(begins, isReplaced), seen: calm(func(s *observed) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonReplaced},
 		"all of it has ended":  {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: transfer.ReasonReplaced, stalled: true, says: []string{"concurrencyPolicy Replace"}},
 		"it had failed before": {instance: fresh(begins, isReplaced), seen: calm(working(transfer.State{Phase: transfer.Failed})), want: stepFail, reason: transfer.ReasonReplaced, stalled: true},
 	})
@@ -337,21 +337,21 @@ func TestABackupIsReplaced(t *testing.T) {
 // An admission webhook may add containers to a Pod. One that keeps running prevents the Job from ending, and from retrying.
 func TestABackupBesideOtherContainers(t *testing.T) {
 	t.Parallel()
-	lingering := func(attempts int32, change ...func(*sight)) sight {
+	lingering := func(attempts int32, change ...func(*observed)) observed {
 		state := transfer.State{Phase: transfer.Failed, Lingers: true, Attempts: attempts, Reason: transfer.ReasonDonorBusy, Message: "db-1 gives a copy"}
-		return calm(append([]func(*sight){working(state)}, change...)...)
+		return calm(append([]func(*observed){working(state)}, change...)...)
 	}
-	after := func(wait time.Duration) func(*sight) { return func(s *sight) { s.ended = wait } }
+	after := func(wait time.Duration) func(*observed) { return func(s *observed) { s.ended = wait } }
 	runStories(t, map[string]story{
 		"it failed, and the other container still runs": {instance: fresh(begins), seen: lingering(1, after(9*time.Second)), want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"another container", "db-1 gives a copy"}},
 		"after a while another Job retries":             {instance: fresh(begins), seen: lingering(1, after(10*time.Second)), want: stepAsk, reason: transfer.ReasonDonorBusy, says: []string{"retries it"}},
-		"after a longer while the second time":          {instance: fresh(begins), seen: lingering(1, after(19*time.Second), func(s *sight) { s.former = 1 }), want: stepWait, reason: transfer.ReasonDonorBusy},
-		"not while the Job is being deleted": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
+		"after a longer while the second time":          {instance: fresh(begins), seen: lingering(1, after(19*time.Second), func(s *observed) { s.former = 1 }), want: stepWait, reason: transfer.ReasonDonorBusy},
+		"not while the Job is being deleted": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *observed) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
 			want: stepWait, reason: transfer.ReasonDonorBusy},
-		"not indefinitely": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.former = transfer.Retries }), want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
-		"not a refusal": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.transfer.Refused = true }),
+		"not indefinitely": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *observed) { s.former = transfer.Retries }), want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
+		"not a refusal": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *observed) { s.transfer.Refused = true }),
 			want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
-		"a completed backup stays complete": {instance: fresh(begins), seen: calm(working(succeeded(nil)), func(s *sight) { s.transfer.Lingers = true }), want: stepComplete},
+		"a completed backup stays complete": {instance: fresh(begins), seen: calm(working(succeeded(nil)), func(s *observed) { s.transfer.Lingers = true }), want: stepComplete},
 	})
 }
 
@@ -366,7 +366,7 @@ func TestABackupThatRunsIsNotEndedByAnotherContainer(t *testing.T) {
 	}}}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "job", Name: "nightly-1-backup"}}
 	for _, former := range []int32{0, 1} {
-		seen := calm(working(transferOf(job, []corev1.Pod{pod})), func(s *sight) { s.former = former })
+		seen := calm(working(transferOf(job, []corev1.Pod{pod})), func(s *observed) { s.former = former })
 		if made := decide(fresh(begins), seen); made.step != stepFollow {
 			t.Errorf("with %d former attempts: decided to %s: %s", former, made.step, made.why.message)
 		}

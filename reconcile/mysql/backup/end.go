@@ -16,13 +16,13 @@ import (
 // exists.
 const patience = 10 * time.Minute
 
-// mendPatience is for how long the deletion of data waits for a Secret that no longer allows its credentials to be sent to the store. Only
+// userPatience is for how long the deletion of data waits for a Secret that no longer allows its credentials to be sent to the store. Only
 // a user can fix the Secret, with one command, and only the instance records where the data is. If the operator restarts, the wait is at
 // most twice as long.
-const mendPatience = 24 * time.Hour
+const userPatience = 24 * time.Hour
 
-// remains is what a pass observed of an instance that is being deleted.
-type remains struct {
+// deletionObserved is what a pass observed of an instance that is being deleted.
+type deletionObserved struct {
 	now time.Time
 	// job is the backup's own Job, if it still exists. pods are its Pods that may still write.
 	job  *batchv1.Job
@@ -39,96 +39,96 @@ type remains struct {
 	tried, removing time.Duration
 	// strayed is for how long it has known the backup's Pod of that name without a Job that would end it. The Pod is not being deleted.
 	strayed map[string]time.Duration
-	// shared means that another backup writes to the same volume, which may block a Pod of the removal; false after mendPatience.
+	// shared means that another backup writes to the same volume, which may block a Pod of the removal; false after userPatience.
 	shared bool
 	// lost is why the data can never be reached; empty if it can.
 	lost string
-	// barred is why the credentials must not be sent to the store of the data; empty if they may, or while a Pod deletes. barredFor is for
+	// credentialsRefused is why the credentials must not be sent to the store of the data; empty if they may, or while a Pod deletes. credentialsRefusedFor is for
 	// how long, by this process' clock.
-	barred    string
-	barredFor time.Duration
+	credentialsRefused    string
+	credentialsRefusedFor time.Duration
 }
 
-// parting is what a pass does about an instance that is being deleted.
-type parting string
+// deletionStep is what a pass does about an instance that is being deleted.
+type deletionStep string
 
 const (
-	// partRest: there is nothing to wait for.
-	partRest parting = "rest"
-	// partStop: the backup's Job must end first.
-	partStop parting = "stop"
-	// partRemove: create the Job that deletes the data.
-	partRemove parting = "remove"
-	// partClear: delete a Job that has the same name.
-	partClear parting = "clear"
-	// partWait: something is in progress.
-	partWait parting = "wait"
-	// partKeep: the data stays, because of the policy, or because there is none.
-	partKeep parting = "keep"
-	// partDone: the data is gone.
-	partDone parting = "done"
-	// partHold: a user must fix something first.
-	partHold parting = "hold"
-	// partLeave: the data cannot be deleted, and is left in place.
-	partLeave parting = "leave"
+	// deletionStepNone: there is nothing to wait for.
+	deletionStepNone deletionStep = "rest"
+	// deletionStepStop: the backup's Job must end first.
+	deletionStepStop deletionStep = "stop"
+	// deletionStepRemove: create the Job that deletes the data.
+	deletionStepRemove deletionStep = "remove"
+	// deletionStepClear: delete a Job that has the same name.
+	deletionStepClear deletionStep = "clear"
+	// deletionStepWait: something is in progress.
+	deletionStepWait deletionStep = "wait"
+	// deletionStepKeep: the data stays, because of the policy, or because there is none.
+	deletionStepKeep deletionStep = "keep"
+	// deletionStepDone: the data is gone.
+	deletionStepDone deletionStep = "done"
+	// deletionStepWaitForUser: a user must fix something first.
+	deletionStepWaitForUser deletionStep = "hold"
+	// deletionStepAbandon: the data cannot be deleted, and is left in place.
+	deletionStepAbandon deletionStep = "leave"
 )
 
 // decideEnd decides what an instance that is being deleted needs before the finalizer is removed. because is the reason.
-func decideEnd(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
+func decideEnd(instance v1.MySQLBackupInstance, seen deletionObserved) (what deletionStep, because string) {
 	switch {
 	case !isHeld(instance):
-		return partRest, ""
+		return deletionStepNone, ""
 	case !holds(instance, instance.Spec.DeletionPolicy):
-		return partKeep, "" // the policy was changed to Retain while the finalizer was on
+		return deletionStepKeep, "" // the policy was changed to Retain while the finalizer was on
 	case instance.Status.Location == nil && seen.job == nil && len(seen.pods) == 0:
-		return partKeep, "" // nothing was ever written
+		return deletionStepKeep, "" // nothing was ever written
 	}
-	if what, because := decideStop(seen); what != partRest {
+	if what, because := decideStop(seen); what != deletionStepNone {
 		return what, because
 	}
 	if instance.Status.Location == nil {
-		return partKeep, ""
+		return deletionStepKeep, ""
 	}
 	return decideData(instance, seen)
 }
 
 // decideData decides what to do with the data after the last write.
-func decideData(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
+func decideData(instance v1.MySQLBackupInstance, seen deletionObserved) (what deletionStep, because string) {
 	switch {
 	case seen.lost != "":
-		return partLeave, seen.lost
-	case hungRemoval(seen) != "":
-		return partLeave, hungRemoval(seen)
-	case seen.barred != "":
-		return decideBarred(instance, seen)
+		return deletionStepAbandon, seen.lost
+	case stuckRemoval(seen) != "":
+		return deletionStepAbandon, stuckRemoval(seen)
+	case seen.credentialsRefused != "":
+		return decideCredentialsRefused(instance, seen)
 	case seen.stale:
-		return partClear, "waiting for an outdated Job that deletes its data to end"
+		return deletionStepClear, "waiting for an outdated Job that deletes its data to end"
 	case seen.removal == nil:
-		return partRemove, "deleting its data"
+		return deletionStepRemove, "deleting its data"
 	}
 	return decideRemoval(seen)
 }
 
-// decideStop ends the backup before its data is deleted: a Pod that still writes would leave data behind. partRest: no Pod writes.
-func decideStop(seen remains) (what parting, because string) {
+// decideStop ends the backup before its data is deleted: a Pod that still writes would leave data behind. deletionStepNone: no Pod writes.
+func decideStop(seen deletionObserved) (what deletionStep, because string) {
 	if seen.job != nil && seen.job.DeletionTimestamp == nil {
-		return partStop, "deleting its Job"
+		return deletionStepStop, "deleting its Job"
 	}
 	for _, pod := range seen.pods {
 		if seen.stopping[pod.Name] > patience {
-			return partLeave, fmt.Sprintf("Pod %s, which may still write there, does not end; check whether its node %s still exists", pod.Name, pod.Spec.NodeName)
+			return deletionStepAbandon, fmt.Sprintf("Pod %s, which may still write there, does not end; check whether its node %s still exists", pod.Name, pod.Spec.NodeName)
 		}
 		if seen.strayed[pod.Name] > strayPatience(pod) {
-			return partLeave, fmt.Sprintf("Pod %s, which may still write there, has no Job that would end it (kubectl delete pod %s ends it)", pod.Name, pod.Name)
+			return deletionStepAbandon, fmt.Sprintf("Pod %s, which may still write there, has no Job that would end it (kubectl delete pod %s ends it)", pod.Name, pod.Name)
 		}
 	}
 	if job := seen.job; job != nil && seen.stopping[job.Name] > patience {
-		return partLeave, fmt.Sprintf("Job %s, which may still write there, does not end (finalizers: %v)", job.Name, job.Finalizers)
+		return deletionStepAbandon, fmt.Sprintf("Job %s, which may still write there, does not end (finalizers: %v)", job.Name, job.Finalizers)
 	}
 	if seen.job != nil || len(seen.pods) > 0 {
-		return partWait, "waiting for its Pod to end before its data is deleted"
+		return deletionStepWait, "waiting for its Pod to end before its data is deleted"
 	}
-	return partRest, ""
+	return deletionStepNone, ""
 }
 
 // strayPatience is for how long the operator waits for a Pod without its Job. A running Pod may complete by itself.
@@ -139,22 +139,22 @@ func strayPatience(pod corev1.Pod) time.Duration {
 	return patience
 }
 
-// decideBarred waits, without a Job, until the Secret allows its credentials to be sent to the store again. Once the status reports that
+// decideCredentialsRefused waits, without a Job, until the Secret allows its credentials to be sent to the store again. Once the status reports that
 // the data is left, that decision is final.
-func decideBarred(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
+func decideCredentialsRefused(instance v1.MySQLBackupInstance, seen deletionObserved) (what deletionStep, because string) {
 	switch {
-	case isToldLeft(instance.Status), heldFor(instance, seen) > mendPatience:
-		return partLeave, seen.barred
+	case isReportedLeft(instance.Status), heldFor(instance, seen) > userPatience:
+		return deletionStepAbandon, seen.credentialsRefused
 	case seen.removal != nil:
-		return partClear, "waiting for the Job that deletes its data to end: " + seen.barred
+		return deletionStepClear, "waiting for the Job that deletes its data to end: " + seen.credentialsRefused
 	}
-	return partHold, fmt.Sprintf("its data is not deleted yet: %s; after %s the operator removes the instance and leaves the data in place", seen.barred, mendPatience)
+	return deletionStepWaitForUser, fmt.Sprintf("its data is not deleted yet: %s; after %s the operator removes the instance and leaves the data in place", seen.credentialsRefused, userPatience)
 }
 
-// hungRemoval returns what part of the removal does not end long after its deletion; empty if there is none. A lost node never reports that
+// stuckRemoval returns what part of the removal does not end long after its deletion; empty if there is none. A lost node never reports that
 // its Pod has ended, and Kubernetes creates no other Pod meanwhile. The instance does not wait for that node. Its Pod may continue for a
 // while, but it only deletes in a folder with the instance's UID, and it deletes that mark last.
-func hungRemoval(seen remains) string {
+func stuckRemoval(seen deletionObserved) string {
 	switch {
 	case seen.removal == nil || seen.state.Phase == transfer.Succeeded:
 		return ""
@@ -162,55 +162,55 @@ func hungRemoval(seen remains) string {
 		return fmt.Sprintf("Job %s, which deletes the data, does not end (finalizers: %v)", seen.removal.Name, seen.removal.Finalizers)
 	case seen.stopping[seen.state.Pod] > patience:
 		return fmt.Sprintf("Pod %s, which deletes the data, does not end; check whether its node still exists", seen.state.Pod)
-	case seen.tried > removalDeadline*time.Second+patience && !isKeptOut(seen):
+	case seen.tried > removalDeadline*time.Second+patience && !isVolumeBlocked(seen):
 		return fmt.Sprintf("Job %s, which deletes the data, did not end within %s; check whether the node of its Pod still exists", seen.removal.Name, removalDeadline*time.Second)
 	}
 	return ""
 }
 
-// isKeptOut reports whether another backup may block the volume for the Pod that deletes. That backup has its own deadline.
-func isKeptOut(seen remains) bool {
+// isVolumeBlocked reports whether another backup may block the volume for the Pod that deletes. That backup has its own deadline.
+func isVolumeBlocked(seen deletionObserved) bool {
 	return seen.shared && seen.state.Phase == transfer.Pending && seen.state.Reason != transfer.ReasonImagePullFailed
 }
 
 // decideRemoval follows the Job that deletes the data. Kubernetes spaces its attempts so that it fails after about the time of patience. A
 // Pod that has not started by then will never start.
-func decideRemoval(seen remains) (what parting, because string) {
+func decideRemoval(seen deletionObserved) (what deletionStep, because string) {
 	switch seen.state.Phase {
 	case transfer.Succeeded:
-		return partDone, ""
+		return deletionStepDone, ""
 	case transfer.Failed:
 		return decideFailed(seen)
 	case transfer.Running:
-		return partWait, strings.TrimSuffix("deleting its data; "+cleanMessage(seen.state.Message), "; ")
+		return deletionStepWait, strings.TrimSuffix("deleting its data; "+cleanMessage(seen.state.Message), "; ")
 	case transfer.Pending:
 	}
 	if seen.removal.DeletionTimestamp != nil {
-		return partWait, "waiting for the Job that deletes its data to end; then the operator creates another one"
+		return deletionStepWait, "waiting for the Job that deletes its data to end; then the operator creates another one"
 	}
-	if seen.tried > patience && !isKeptOut(seen) {
-		return partLeave, cleanMessage(seen.state.Message)
+	if seen.tried > patience && !isVolumeBlocked(seen) {
+		return deletionStepAbandon, cleanMessage(seen.state.Message)
 	}
 	if seen.state.Attempts > 0 && seen.state.Reason != "" {
-		return partWait, "deleting its data; the last attempt failed, and Kubernetes retries it: " + cleanMessage(seen.state.Message)
+		return deletionStepWait, "deleting its data; the last attempt failed, and Kubernetes retries it: " + cleanMessage(seen.state.Message)
 	}
-	return partWait, "deleting its data; " + cleanMessage(seen.state.Message)
+	return deletionStepWait, "deleting its data; " + cleanMessage(seen.state.Message)
 }
 
 // decideFailed leaves the data in place if the Job that deletes it has failed, unless another Job may succeed.
-func decideFailed(seen remains) (what parting, because string) {
+func decideFailed(seen deletionObserved) (what deletionStep, because string) {
 	why := cleanMessage(seen.state.Message)
 	switch {
 	case isRepeated(seen):
-		return partClear, "deleting its data; the last attempt failed, and another Job retries it: " + why
+		return deletionStepClear, "deleting its data; the last attempt failed, and another Job retries it: " + why
 	case seen.shared && seen.state.Reason == transfer.ReasonDeadlineExceeded:
-		return partClear, "deleting its data; the Job waited for another backup on the volume until its deadline, and another Job retries it: " + why
+		return deletionStepClear, "deleting its data; the Job waited for another backup on the volume until its deadline, and another Job retries it: " + why
 	}
-	return partLeave, why
+	return deletionStepAbandon, why
 }
 
 // isRepeated reports whether another Job retries an attempt that failed in a Pod in which another container still runs.
-func isRepeated(seen remains) bool {
+func isRepeated(seen deletionObserved) bool {
 	return seen.state.Lingers && !seen.state.Refused && seen.removing <= patience
 }
 

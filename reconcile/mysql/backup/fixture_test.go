@@ -44,8 +44,8 @@ func isReplaced(instance *v1.MySQLBackupInstance) {
 }
 
 // calm is what a pass observes a minute after the instance's creation, with a cluster that is ready; change sets what differs.
-func calm(change ...func(*sight)) sight {
-	seen := sight{
+func calm(change ...func(*observed)) observed {
+	seen := observed{
 		now: after(time.Minute), name: "db",
 		cluster:  &v1.MySQLCluster{Status: v1.MySQLClusterStatus{Primary: "db-0", ReadyReplicas: 2}},
 		location: v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "db-backups"},
@@ -58,21 +58,21 @@ func calm(change ...func(*sight)) sight {
 }
 
 // working is a Job with a transfer in some state.
-func working(state transfer.State) func(*sight) {
-	return func(seen *sight) {
+func working(state transfer.State) func(*observed) {
+	return func(seen *observed) {
 		seen.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-backup", CreationTimestamp: metav1.NewTime(after(time.Minute))}}
 		seen.transfer = state
 	}
 }
 
 // waited is an instance that this process has known for so long, since its creation.
-func waited(span time.Duration) func(*sight) {
-	return func(seen *sight) { seen.now, seen.waited = after(span), span }
+func waited(span time.Duration) func(*observed) {
+	return func(seen *observed) { seen.now, seen.waited = after(span), span }
 }
 
 // due gives the Job a deadline in seconds, and the time for which this process has known the Job.
-func due(seconds int64, since time.Duration) func(*sight) {
-	return func(seen *sight) {
+func due(seconds int64, since time.Duration) func(*observed) {
+	return func(seen *observed) {
 		seen.job.Spec.ActiveDeadlineSeconds = &seconds
 		seen.known = since
 	}

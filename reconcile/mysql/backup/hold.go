@@ -27,7 +27,7 @@ const (
 
 // observeBar checks whether the Secret allows its credentials to be sent to the store of the data, unless a Pod already deletes the data.
 // If the operator has no permission to read the Secret, the Pod reports it.
-func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInstance, seen *remains) error {
+func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInstance, seen *deletionObserved) error {
 	location := *instance.Status.Location
 	if location.Secret == "" || seen.state.Phase == transfer.Running || seen.state.Phase == transfer.Succeeded {
 		r.memory.sights.End(keyOf(instance), sightBarred)
@@ -40,17 +40,17 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 	if err != nil || !credentials.found {
 		return err // a missing Secret may come back: the Job that deletes waits for it
 	}
-	if seen.barred = barOf(location, credentials.data); seen.barred == "" {
+	if seen.credentialsRefused = credentialsRefusedReason(location, credentials.data); seen.credentialsRefused == "" {
 		r.memory.sights.End(keyOf(instance), sightBarred)
 		return nil
 	}
-	seen.barredFor = r.memory.sights.Waited(keyOf(instance), sightBarred, seen.now)
+	seen.credentialsRefusedFor = r.memory.sights.Waited(keyOf(instance), sightBarred, seen.now)
 	return nil
 }
 
-// barOf returns why a Secret does not allow its credentials to be sent to the store of the data, and how to fix it; empty if it does. An
+// credentialsRefusedReason returns why a Secret does not allow its credentials to be sent to the store of the data, and how to fix it; empty if it does. An
 // incomplete Secret, or one in the format of an earlier build, is no reason to give up data.
-func barOf(location v1.BackupLocation, credentials map[string][]byte) string {
+func credentialsRefusedReason(location v1.BackupLocation, credentials map[string][]byte) string {
 	if err := destination.CheckEndpoint(location.URL, credentials); err != nil {
 		return fmt.Sprintf("Secret %q: %v", location.Secret, err)
 	}
@@ -58,18 +58,18 @@ func barOf(location v1.BackupLocation, credentials map[string][]byte) string {
 }
 
 // heldFor returns for how long an instance has waited for a user, as this process has measured with its own clock. Another operator's clock
-// set the condition's time. That time only ends a wait of more than twice mendPatience. Otherwise operators that restart often, and count
+// set the condition's time. That time only ends a wait of more than twice userPatience. Otherwise operators that restart often, and count
 // from zero each time, would wait indefinitely. If that clock was behind, the wait began when the API server received the deletion, or
 // later.
-func heldFor(instance v1.MySQLBackupInstance, seen remains) time.Duration {
+func heldFor(instance v1.MySQLBackupInstance, seen deletionObserved) time.Duration {
 	since, waits := heldSince(instance)
 	if !waits {
-		return seen.barredFor
+		return seen.credentialsRefusedFor
 	}
 	if deleted := instance.DeletionTimestamp; deleted != nil && since.Before(deleted.Time) {
 		since = deleted.Time
 	}
-	return max(seen.barredFor, seen.now.Sub(since)-mendPatience-transfer.ClockTolerance)
+	return max(seen.credentialsRefusedFor, seen.now.Sub(since)-userPatience-transfer.ClockTolerance)
 }
 
 // removingFor returns for how long this process has observed the deletion of an instance's data. If the operator has restarted, it is at
@@ -77,7 +77,7 @@ func heldFor(instance v1.MySQLBackupInstance, seen remains) time.Duration {
 func (r *reconciler) removingFor(instance v1.MySQLBackupInstance, now time.Time) time.Duration {
 	removing := r.memory.sights.Waited(keyOf(instance), sightRemoval, now)
 	if deleted := instance.DeletionTimestamp; deleted != nil {
-		removing = max(removing, now.Sub(deleted.Time)-mendPatience-transfer.ClockTolerance)
+		removing = max(removing, now.Sub(deleted.Time)-userPatience-transfer.ClockTolerance)
 	}
 	return removing
 }
@@ -92,15 +92,15 @@ func heldSince(instance v1.MySQLBackupInstance) (time.Time, bool) {
 	return said.LastTransitionTime.Time, true
 }
 
-// held is the outcome of a pass over an instance that waits for a user.
-func held(instance v1.MySQLBackupInstance, because string, now time.Time) reconcile.Outcome {
+// waitForUserOutcome is the outcome of a pass over an instance that waits for a user.
+func waitForUserOutcome(instance v1.MySQLBackupInstance, because string, now time.Time) reconcile.Outcome {
 	_, waits := heldSince(instance)
 	if !waits {
 		// The time counts from now. A condition that stays True would keep the time of another cause.
 		instance.Status.Conditions = slices.Clone(instance.Status.Conditions)
 		meta.RemoveStatusCondition(&instance.Status.Conditions, v1.ConditionStalled)
 	}
-	outcome := reconcile.Outcome{Status: departing(instance, problem{transfer.ReasonDestinationRefused, because, true}, now), Again: lookForMend}
+	outcome := reconcile.Outcome{Status: deletionStatus(instance, problem{transfer.ReasonDestinationRefused, because, true}, now), RequeueAfter: lookForMend}
 	if !waits {
 		outcome.Events = []reconcile.Event{{Type: reconcile.Warning, Reason: transfer.ReasonDestinationRefused, Action: "Delete", Note: because}}
 	}

@@ -21,18 +21,18 @@ type holdout struct {
 // data; -1 if it does not. The operator starts without observations.
 func (h *holdout) term(t *testing.T, from, to int, off time.Duration) int {
 	t.Helper()
-	sights := transfer.NewSightings()
+	sights := transfer.NewStopwatch()
 	for hour := from; hour < to; hour++ {
-		seen := remains{now: after(time.Duration(hour)*time.Hour + off), barred: "not sent"}
-		seen.barredFor = sights.Waited(keyOf(h.instance), sightBarred, seen.now)
+		seen := deletionObserved{now: after(time.Duration(hour)*time.Hour + off), credentialsRefused: "not sent"}
+		seen.credentialsRefusedFor = sights.Waited(keyOf(h.instance), sightBarred, seen.now)
 		what, because := decideEnd(h.instance, seen)
-		if what == partLeave {
+		if what == deletionStepAbandon {
 			return hour
 		}
-		if what != partHold {
+		if what != deletionStepWaitForUser {
 			t.Fatalf("in hour %d it decides to %s: %s", hour, what, because)
 		}
-		outcome := held(h.instance, because, seen.now)
+		outcome := waitForUserOutcome(h.instance, because, seen.now)
 		h.instance.Status, _ = outcome.Status.(v1.MySQLBackupInstanceStatus)
 		h.events += len(outcome.Events)
 	}
@@ -71,7 +71,7 @@ func TestWhichSecretsAreWaitedFor(t *testing.T) {
 		for _, one := range test.keys {
 			data[one] = []byte("v")
 		}
-		got := barOf(v1.BackupLocation{URL: test.url, Secret: "s3"}, data)
+		got := credentialsRefusedReason(v1.BackupLocation{URL: test.url, Secret: "s3"}, data)
 		if (got == "") != (test.says == nil) {
 			t.Errorf("%s: it is barred because %q", name, got)
 		}
@@ -133,8 +133,8 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 func TestWhatIsToldLeftIsLeft(t *testing.T) {
 	t.Parallel()
 	instance := fresh(begins, goes)
-	instance.Status = departing(instance, problem{transfer.ReasonDataLeft, "the data remains", true}, after(50*time.Hour))
-	if what, _ := decideEnd(instance, remains{now: after(51 * time.Hour), barred: "not sent"}); what != partLeave {
+	instance.Status = deletionStatus(instance, problem{transfer.ReasonDataLeft, "the data remains", true}, after(50*time.Hour))
+	if what, _ := decideEnd(instance, deletionObserved{now: after(51 * time.Hour), credentialsRefused: "not sent"}); what != deletionStepAbandon {
 		t.Errorf("decided to %s", what)
 	}
 }

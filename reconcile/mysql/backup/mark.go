@@ -17,29 +17,29 @@ import (
 // markEvery is the requeue time for checking whether the schedule that marked an instance still exists: no watch reports it.
 const markEvery = time.Minute
 
-// lapsedError means that data was to be deleted only because of a mark of retention, and the mark no longer counts.
-type lapsedError struct{ because string }
+// markVoidError means that data was to be deleted only because of a mark of retention, and the mark no longer counts.
+type markVoidError struct{ because string }
 
-func (e *lapsedError) Error() string { return e.because }
+func (e *markVoidError) Error() string { return e.because }
 
-// unsureError means that the operator cannot decide whether a mark still counts: the API server does not report whether the schedule
+// markUnknownError means that the operator cannot decide whether a mark still counts: the API server does not report whether the schedule
 // exists.
-type unsureError struct{ cause error }
+type markUnknownError struct{ cause error }
 
-func (e *unsureError) Error() string {
+func (e *markUnknownError) Error() string {
 	return "check whether the schedule that marked it still exists: " + e.cause.Error()
 }
-func (e *unsureError) Unwrap() error { return e.cause }
+func (e *markUnknownError) Unwrap() error { return e.cause }
 
 func isMarked(instance v1.MySQLBackupInstance) bool {
 	_, expired := transfer.ExpiredBy(instance.Annotations)
 	return expired
 }
 
-// lapsed returns why a mark of retention no longer counts; empty if it counts, or if there is none. A mark counts only while its schedule
+// markVoidReason returns why a mark of retention no longer counts; empty if it counts, or if there is none. A mark counts only while its schedule
 // counts the instance, because only that schedule would remove the mark. schedule is the one in the instance's spec, as the API server has
 // it; nil if there is none.
-func lapsed(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) string {
+func markVoidReason(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) string {
 	by, expired := transfer.ExpiredBy(instance.Annotations)
 	name := instance.Spec.Schedule
 	switch {
@@ -57,9 +57,9 @@ func lapsed(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) s
 	return ""
 }
 
-// goesUnmarked reports whether data is deleted with an instance even without the mark: by its own policy, or else its schedule's. If both
+// deletesWithoutMark reports whether data is deleted with an instance even without the mark: by its own policy, or else its schedule's. If both
 // are missing, the finalizer may have come with the mark, and the data stays.
-func goesUnmarked(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) bool {
+func deletesWithoutMark(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) bool {
 	return cmp.Or(instance.Spec.DeletionPolicy, policyOf(schedule)) == v1.DeleteData
 }
 
@@ -70,20 +70,20 @@ func policyOf(schedule *v1.MySQLBackupSchedule) v1.DeletionPolicy {
 	return schedule.Spec.DeletionPolicy
 }
 
-// spare removes a mark that no longer counts, and the finalizer that came with it. changed reports that it did.
-func (r *reconciler) spare(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (changed bool, err error) {
+// removeVoidMark removes a mark that no longer counts, and the finalizer that came with it. changed reports that it did.
+func (r *reconciler) removeVoidMark(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (changed bool, err error) {
 	if !isMarked(instance) {
 		return false, nil
 	}
 	schedule, err := r.schedule(ctx, instance, false)
 	if err != nil {
-		return false, &unsureError{err}
+		return false, &markUnknownError{err}
 	}
-	because := lapsed(instance, schedule)
+	because := markVoidReason(instance, schedule)
 	if because == "" {
 		return false, nil
 	}
-	_, err = r.api.Patch(ctx, r.kind.GVR(), object, transfer.Sparing(object, policyOf(schedule)))
+	_, err = r.api.Patch(ctx, r.kind.GVR(), object, transfer.UnexpirePatch(object, policyOf(schedule)))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, err
 	}
@@ -91,7 +91,7 @@ func (r *reconciler) spare(ctx context.Context, object *unstructured.Unstructure
 	return true, nil
 }
 
-// stillMarked returns a lapsedError if data was to be deleted only because of a mark that no longer counts. It returns an unsureError if
+// stillMarked returns a markVoidError if data was to be deleted only because of a mark that no longer counts. It returns an markUnknownError if
 // the operator cannot decide.
 func (r *reconciler) stillMarked(ctx context.Context, instance v1.MySQLBackupInstance) error {
 	if !isMarked(instance) {
@@ -99,10 +99,10 @@ func (r *reconciler) stillMarked(ctx context.Context, instance v1.MySQLBackupIns
 	}
 	schedule, err := r.schedule(ctx, instance, false)
 	if err != nil {
-		return &unsureError{err}
+		return &markUnknownError{err}
 	}
-	if because := lapsed(instance, schedule); because != "" && !goesUnmarked(instance, schedule) {
-		return &lapsedError{because}
+	if because := markVoidReason(instance, schedule); because != "" && !deletesWithoutMark(instance, schedule) {
+		return &markVoidError{because}
 	}
 	return nil
 }

@@ -73,11 +73,11 @@ func TestAMarkLapsesWithItsSchedule(t *testing.T) {
 		"its policy and the mark agree":                       {instance: fresh(expires, own(v1.DeleteData)), schedule: nightly(), goes: true},
 		"retention overrides Retain":                          {instance: fresh(expires, own(v1.RetainData)), schedule: nightly()},
 	} {
-		because := lapsed(test.instance, test.schedule)
+		because := markVoidReason(test.instance, test.schedule)
 		if (because == "") != (test.lapses == "") || !strings.Contains(because, test.lapses) {
 			t.Errorf("%s: the mark lapses because %q, want %q", name, because, test.lapses)
 		}
-		if goes := goesUnmarked(test.instance, test.schedule); goes != test.goes {
+		if goes := deletesWithoutMark(test.instance, test.schedule); goes != test.goes {
 			t.Errorf("%s: the data is deleted without the mark: %t, want %t", name, goes, test.goes)
 		}
 	}
@@ -92,8 +92,8 @@ func TestWhoIsUnsureSaysSo(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"it does not answer":  {&unsureError{errors.New("connection refused")}, transfer.ReasonDeleting, "not deleted yet: check whether the schedule that marked it still exists: connection refused"},
-		"it may not be read":  {&unsureError{apierrors.NewForbidden(schedules, "nightly", errors.New("no permission"))}, reasonForbidden, "grant the permission"},
+		"it does not answer":  {&markUnknownError{errors.New("connection refused")}, transfer.ReasonDeleting, "not deleted yet: check whether the schedule that marked it still exists: connection refused"},
+		"it may not be read":  {&markUnknownError{apierrors.NewForbidden(schedules, "nightly", errors.New("no permission"))}, reasonForbidden, "grant the permission"},
 		"a retry may succeed": {err: errors.New("connection refused")},
 	} {
 		got := whyUnfinished(test.err)

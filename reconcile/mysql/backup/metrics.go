@@ -13,9 +13,9 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// measures are the metrics of the existing backups, computed from the cache at each scrape. There are at most six series for each cluster
+// collector are the metrics of the existing backups, computed from the cache at each scrape. There are at most six series for each cluster
 // and schedule, and one for each reason of a failed backup. They disappear with their instances.
-type measures struct {
+type collector struct {
 	instances reconcile.Lister
 	now       func() time.Time
 
@@ -23,12 +23,12 @@ type measures struct {
 	completed, failed                             *prometheus.Desc
 }
 
-func newMeasures(instances reconcile.Lister, now func() time.Time) prometheus.Collector {
+func newCollector(instances reconcile.Lister, now func() time.Time) prometheus.Collector {
 	describe := func(name, help string, more ...string) *prometheus.Desc {
 		labels := append([]string{"namespace", "cluster", "schedule"}, more...)
 		return prometheus.NewDesc(reconcile.MetricsPrefix+"backup_"+name, help, labels, nil)
 	}
-	return measures{
+	return collector{
 		instances:    instances,
 		now:          now,
 		lastSuccess:  describe("last_success_timestamp_seconds", "Unix time at which the latest completed backup was complete."),
@@ -41,7 +41,7 @@ func newMeasures(instances reconcile.Lister, now func() time.Time) prometheus.Co
 }
 
 // Describe implements prometheus.Collector.
-func (m measures) Describe(descriptions chan<- *prometheus.Desc) {
+func (m collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{m.lastSuccess, m.lastDuration, m.lastData, m.lastSize, m.completed, m.failed} {
 		descriptions <- description
 	}
@@ -60,7 +60,7 @@ type tally struct {
 }
 
 // Collect implements prometheus.Collector.
-func (m measures) Collect(found chan<- prometheus.Metric) {
+func (m collector) Collect(found chan<- prometheus.Metric) {
 	for of, counted := range m.count() {
 		gauge := func(description *prometheus.Desc, value float64, more ...string) {
 			labels := append([]string{of.namespace, of.cluster, of.schedule}, more...)
@@ -86,7 +86,7 @@ func (m measures) Collect(found chan<- prometheus.Metric) {
 }
 
 // count counts the instances. It skips an instance that it cannot decode.
-func (m measures) count() map[series]*tally {
+func (m collector) count() map[series]*tally {
 	all := map[series]*tally{}
 	for _, object := range m.instances.List(metav1.NamespaceAll) {
 		var instance v1.MySQLBackupInstance
@@ -112,7 +112,7 @@ func (t *tally) add(instance v1.MySQLBackupInstance, now time.Time) {
 		return
 	}
 	t.completed++
-	if at := transfer.Believed(status.CompletionTime.Time, instance.CreationTimestamp.Time, now); t.completed == 1 || at.After(t.at) {
+	if at := transfer.PlausibleEnd(status.CompletionTime.Time, instance.CreationTimestamp.Time, now); t.completed == 1 || at.After(t.at) {
 		t.latest, t.at = status, at
 	}
 }

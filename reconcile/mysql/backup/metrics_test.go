@@ -79,7 +79,7 @@ func TestMeasures(t *testing.T) {
 		finished(4, v1.BackupFailed, "DonorBusy"), finished(5, v1.BackupFailed, "DestinationFull"), fresh(begins), fresh(),
 	)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newMeasures(all, tomorrow))
+	registry.MustRegister(newCollector(all, tomorrow))
 	const labels = `{cluster="db",namespace="shop",schedule="nightly"}`
 	want := map[string]string{
 		"completed":                      labels + " 2",
@@ -89,7 +89,7 @@ func TestMeasures(t *testing.T) {
 		"last_success_timestamp_seconds": labels + fmt.Sprintf(" %v", float64(born().Add(4*time.Minute).Unix())),
 	}
 	for name, series := range want {
-		count := testutil.CollectAndCount(newMeasures(all, tomorrow), "mysql_operator_backup_"+name)
+		count := testutil.CollectAndCount(newCollector(all, tomorrow), "mysql_operator_backup_"+name)
 		if count != 1 {
 			t.Errorf("%s has %d series, want 1", name, count)
 		}
@@ -136,13 +136,13 @@ func TestMeasuresDoNotBelieveTheFuture(t *testing.T) {
 		"it is the only one":        {put(t, ahead), fmt.Sprint(float64(born().Unix())), "1000", 0},
 	} {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(newMeasures(test.all, tomorrow))
+		registry.MustRegister(newCollector(test.all, tomorrow))
 		for metric, want := range map[string]string{"last_success_timestamp_seconds": test.succeeded, "last_data_bytes": test.copied} {
 			if err := gathered(registry, metric, labels+" "+want); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if count := testutil.CollectAndCount(newMeasures(test.all, tomorrow), "mysql_operator_backup_last_duration_seconds"); count != test.durations {
+		if count := testutil.CollectAndCount(newCollector(test.all, tomorrow), "mysql_operator_backup_last_duration_seconds"); count != test.durations {
 			t.Errorf("%s: %d durations", name, count)
 		}
 	}
@@ -155,7 +155,7 @@ func TestMeasuresEndWithTheirObjects(t *testing.T) {
 	t.Parallel()
 	going := finished(1, v1.BackupCompleted, "Completed")
 	going.DeletionTimestamp = &metav1.Time{Time: born()}
-	if count := testutil.CollectAndCount(newMeasures(put(t, going, fresh()), tomorrow)); count != 0 {
+	if count := testutil.CollectAndCount(newCollector(put(t, going, fresh()), tomorrow)); count != 0 {
 		t.Errorf("there are %d series of backups that do not exist", count)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// sight is what a pass observed of a backup that is not over. Every decision follows from it and from the instance.
-type sight struct {
+// observed is what a pass observed of a backup that is not over. Every decision follows from it and from the instance.
+type observed struct {
 	now time.Time
 	// waited is for how long this process has known the instance.
 	waited time.Duration
@@ -58,8 +58,8 @@ type secret struct {
 }
 
 // observe reads everything that a backup in progress depends on.
-func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstance) (sight, error) {
-	seen := sight{now: r.now()}
+func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstance) (observed, error) {
+	seen := observed{now: r.now()}
 	seen.waited = r.memory.sights.Waited(keyOf(instance), "instance "+string(instance.UID), seen.now)
 	if err := r.observeTransfer(ctx, instance, &seen, false); err != nil {
 		return seen, err
@@ -88,13 +88,13 @@ func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstanc
 }
 
 // needsProof reports whether a Job ended without a readable success, or does not end.
-func needsProof(seen sight) bool {
+func needsProof(seen observed) bool {
 	state := seen.transfer
-	return state.Phase == transfer.Failed || state.Phase == transfer.Succeeded && state.Outcome == nil || state.Phase != transfer.Succeeded && outlived(seen)
+	return state.Phase == transfer.Failed || state.Phase == transfer.Succeeded && state.Outcome == nil || state.Phase != transfer.Succeeded && isPastDeadline(seen)
 }
 
 // observeTransfer reads the backup's Job and its Pods, from the caches or live.
-func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight, live bool) error {
+func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBackupInstance, seen *observed, live bool) error {
 	seen.job, seen.transfer, seen.pods, seen.former = nil, transfer.State{}, 0, 0
 	seen.known, seen.doomed, seen.ended = 0, 0, 0
 	job, err := r.ownJob(ctx, instance, live)
@@ -107,7 +107,7 @@ func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBacku
 	}
 	seen.pods = countWriting(found)
 	if job == nil {
-		seen.transfer = lastWord(instance, found)
+		seen.transfer = reportWithoutJob(instance, found)
 		return nil
 	}
 	seen.job = &batchv1.Job{}
@@ -142,8 +142,8 @@ func transferOf(job *batchv1.Job, own []corev1.Pod) transfer.State {
 	return state
 }
 
-// lastWord returns what the Pods of a backup report whose Job is gone. A Pod that was deleted may have completed the backup before.
-func lastWord(instance v1.MySQLBackupInstance, all []corev1.Pod) transfer.State {
+// reportWithoutJob returns what the Pods of a backup report whose Job is gone. A Pod that was deleted may have completed the backup before.
+func reportWithoutJob(instance v1.MySQLBackupInstance, all []corev1.Pod) transfer.State {
 	state := transfer.Observe(transfer.CommandBackup, &batchv1.Job{}, slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isBackupPod(pod) }))
 	if state.Phase == transfer.Succeeded && state.Outcome != nil && state.Outcome.UID == string(instance.UID) {
 		return state
@@ -230,7 +230,7 @@ func isAtWork(pod corev1.Pod) bool {
 }
 
 // observeWanted finds out what to back up, how, and to which location. What was fixed when the backup began stays.
-func (r *reconciler) observeWanted(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
+func (r *reconciler) observeWanted(ctx context.Context, instance v1.MySQLBackupInstance, seen *observed) error {
 	schedule, err := r.schedule(ctx, instance, seen.transfer.Phase == transfer.Running)
 	if err != nil {
 		return err
@@ -278,7 +278,7 @@ func (r *reconciler) schedule(ctx context.Context, instance v1.MySQLBackupInstan
 }
 
 // observeNeeds reads what a Pod needs that is not running yet.
-func (r *reconciler) observeNeeds(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
+func (r *reconciler) observeNeeds(ctx context.Context, instance v1.MySQLBackupInstance, seen *observed) error {
 	var err error
 	if seen.credentials, err = r.secret(ctx, instance.Namespace, seen.location.Secret); err != nil {
 		return err
@@ -326,7 +326,7 @@ const podLate = 5 * time.Second
 
 // observeRefusal finds out why Kubernetes creates no Pod for the Job: a quota, a security policy, a missing service account. Only the Job's
 // events report it. If the operator has no permission to list events, the status reports less, and the backup continues.
-func (r *reconciler) observeRefusal(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
+func (r *reconciler) observeRefusal(ctx context.Context, instance v1.MySQLBackupInstance, seen *observed) error {
 	if seen.job == nil || seen.pods > 0 || seen.transfer.Pod != "" || seen.known < podLate {
 		return nil
 	}

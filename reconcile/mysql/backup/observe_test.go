@@ -83,7 +83,7 @@ func TestTheLastWordOfAPodWhoseJobIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := lastWord(fresh(begins), test.pods); got.Phase != test.want {
+			if got := reportWithoutJob(fresh(begins), test.pods); got.Phase != test.want {
 				t.Errorf("the last report is %q, want %q", got.Phase, test.want)
 			}
 		})

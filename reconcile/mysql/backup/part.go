@@ -41,39 +41,39 @@ func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured,
 	}
 	what, because := decideEnd(instance, seen)
 	switch what {
-	case partStop, partRemove, partClear, partWait, partRest:
-	case partKeep:
+	case deletionStepStop, deletionStepRemove, deletionStepClear, deletionStepWait, deletionStepNone:
+	case deletionStepKeep:
 		return r.release(ctx, object, instance, false, nil)
-	case partDone:
+	case deletionStepDone:
 		gone := reconcile.Event{Type: reconcile.Normal, Reason: reasonDataDeleted, Action: "Delete", Note: "the data is deleted: " + where(*instance.Status.Location)}
 		if onlyUnfinished(instance) {
 			gone.Note = "nothing is left of what failed attempts had stored: " + where(*instance.Status.Location)
 		}
 		return r.release(ctx, object, instance, true, &gone)
-	case partHold:
+	case deletionStepWaitForUser:
 		r.memory.succeed(keyOf(instance))
 		r.memory.sights.End(keyOf(instance), sightRemoval)
-		return held(instance, because, seen.now), nil
-	case partLeave:
-		return r.leave(ctx, object, instance, because)
+		return waitForUserOutcome(instance, because, seen.now), nil
+	case deletionStepAbandon:
+		return r.abandonData(ctx, object, instance, because)
 	}
 	if err := r.carryOut(ctx, object, instance, what); err != nil {
 		return r.unfinished(ctx, object, instance, err)
 	}
 	r.memory.succeed(keyOf(instance))
-	return reconcile.Outcome{Status: departing(instance, problem{transfer.ReasonDeleting, because, false}, seen.now), Again: helpEvery}, nil
+	return reconcile.Outcome{Status: deletionStatus(instance, problem{transfer.ReasonDeleting, because, false}, seen.now), RequeueAfter: helpEvery}, nil
 }
 
 // carryOut does what a step requires of the Jobs.
-func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, what parting) error {
+func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, what deletionStep) error {
 	switch what {
-	case partStop:
+	case deletionStepStop:
 		return r.stop(ctx, instance)
-	case partRemove:
+	case deletionStepRemove:
 		return r.remove(ctx, object, instance)
-	case partClear:
+	case deletionStepClear:
 		return r.clear(ctx, instance)
-	case partWait, partRest, partKeep, partDone, partHold, partLeave:
+	case deletionStepWait, deletionStepNone, deletionStepKeep, deletionStepDone, deletionStepWaitForUser, deletionStepAbandon:
 	}
 	return nil
 }
@@ -82,18 +82,18 @@ func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstruct
 // namespace that is being deleted, because nothing can be created there.
 func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
 	now, found := r.now(), whyUnfinished(err)
-	lapsed, isLapsed := errors.AsType[*lapsedError](err)
+	lapsed, isLapsed := errors.AsType[*markVoidError](err)
 	switch {
 	case isLapsed:
-		return r.leave(ctx, object, instance, lapsed.because)
+		return r.abandonData(ctx, object, instance, lapsed.because)
 	case reconcile.IsNamespaceTerminating(err):
-		return r.leave(ctx, object, instance, "the namespace is being deleted")
+		return r.abandonData(ctx, object, instance, "the namespace is being deleted")
 	case isRefusal(err) && now.Sub(r.memory.fail(keyOf(instance), instance.UID, now)) > patience:
-		return r.leave(ctx, object, instance, err.Error())
+		return r.abandonData(ctx, object, instance, err.Error())
 	case found == nil:
 		return reconcile.Outcome{}, err
 	}
-	return reconcile.Outcome{Status: departing(instance, *found, now), Again: helpEvery}, nil
+	return reconcile.Outcome{Status: deletionStatus(instance, *found, now), RequeueAfter: helpEvery}, nil
 }
 
 // whyUnfinished is what the status reports of an error; nil if a retry may succeed without a report.
@@ -101,7 +101,7 @@ func whyUnfinished(err error) *problem {
 	if found := problemOf(err); found != nil {
 		return found
 	}
-	if unsure, ok := errors.AsType[*unsureError](err); ok {
+	if unsure, ok := errors.AsType[*markUnknownError](err); ok {
 		return &problem{transfer.ReasonDeleting, "its data is not deleted yet: " + unsure.Error(), false}
 	}
 	return nil
@@ -113,11 +113,11 @@ func isRefusal(err error) bool {
 	return problemOf(err) != nil || apierrors.IsInternalError(err)
 }
 
-// leave releases an instance without deleting its data. It first reports where the data is: after the instance is gone, users could not
+// abandonData releases an instance without deleting its data. It first reports where the data is: after the instance is gone, users could not
 // find it. The finalizer is removed in the next pass, when the API server has the event and the status. In a namespace that is being
 // deleted, which accepts no events, the status alone must be enough.
-func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
-	if isToldLeft(instance.Status) {
+func (r *reconciler) abandonData(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
+	if isReportedLeft(instance.Status) {
 		return r.release(ctx, object, instance, true, nil)
 	}
 	left := reconcile.Event{Type: reconcile.Warning, Reason: transfer.ReasonDataLeft, Action: "Delete"}
@@ -125,21 +125,21 @@ func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructure
 	if instance.Status.Location != nil {
 		left.Note = fmt.Sprintf("the data, if there is any, was not deleted and remains at %s: %s", where(*instance.Status.Location), because)
 	}
-	err := r.api.Tell(ctx, object, left)
+	err := r.api.WriteEvent(ctx, object, left)
 	if found := problemOf(err); found != nil {
-		return reconcile.Outcome{Status: departing(instance, *found, r.now()), Again: helpEvery}, nil
+		return reconcile.Outcome{Status: deletionStatus(instance, *found, r.now()), RequeueAfter: helpEvery}, nil
 	}
 	if err != nil && !reconcile.IsNamespaceTerminating(err) {
 		return reconcile.Outcome{}, err
 	}
 	logr.FromContextOrDiscard(ctx).Info("left the backup's data in place", "op", "delete", "reason", transfer.ReasonDataLeft, "message", left.Note)
-	return reconcile.Outcome{Status: departing(instance, problem{transfer.ReasonDataLeft, left.Note, true}, r.now()), Again: toldEvery}, nil
+	return reconcile.Outcome{Status: deletionStatus(instance, problem{transfer.ReasonDataLeft, left.Note, true}, r.now()), RequeueAfter: toldEvery}, nil
 }
 
 // toldEvery is how soon the finalizer is removed after the status reports that the data is left.
 const toldEvery = time.Second
 
-func isToldLeft(status v1.MySQLBackupInstanceStatus) bool {
+func isReportedLeft(status v1.MySQLBackupInstanceStatus) bool {
 	condition := meta.FindStatusCondition(status.Conditions, v1.ConditionStalled)
 	return condition != nil && condition.Reason == transfer.ReasonDataLeft
 }
@@ -179,9 +179,9 @@ func (r *reconciler) releaseLive(ctx context.Context, object *unstructured.Unstr
 	return err
 }
 
-// departing returns the status of an instance whose data is being deleted. What it reports of the backup stays.
-func departing(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.MySQLBackupInstanceStatus {
-	status := carried(instance)
+// deletionStatus returns the status of an instance whose data is being deleted. What it reports of the backup stays.
+func deletionStatus(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.MySQLBackupInstanceStatus {
+	status := previousStatus(instance)
 	clearOther, kind := v1.ConditionStalled, v1.ConditionReconciling
 	if what.stalled {
 		clearOther, kind = kind, clearOther
@@ -192,8 +192,8 @@ func departing(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.
 }
 
 // observeRemains reads what is left of an instance.
-func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackupInstance) (remains, error) {
-	seen := remains{now: r.now(), stopping: map[string]time.Duration{}, strayed: map[string]time.Duration{}}
+func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackupInstance) (deletionObserved, error) {
+	seen := deletionObserved{now: r.now(), stopping: map[string]time.Duration{}, strayed: map[string]time.Duration{}}
 	all, err := r.podsOf(ctx, instance, false)
 	if err != nil {
 		return seen, err
@@ -231,7 +231,7 @@ func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackup
 }
 
 // observeRemoval reads the Job that deletes the data.
-func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev1.Pod, seen *remains) error {
+func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev1.Pod, seen *deletionObserved) error {
 	object, found := r.api.Cached(jobs()).Get(instance.Namespace, transfer.JobName(instance.Name, removalSuffix))
 	if !found {
 		return nil
@@ -255,7 +255,7 @@ func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev
 }
 
 // observeReach checks whether the data can be reached, and whether another backup uses its volume.
-func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupInstance, seen *remains) error {
+func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupInstance, seen *deletionObserved) error {
 	location := *instance.Status.Location
 	claim, err := r.claim(ctx, instance.Namespace, location.Claim)
 	if err != nil {
@@ -269,7 +269,7 @@ func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupIn
 		seen.shared = seen.shared || other.GetUID() != instance.UID
 	}
 	// A volume may never be free: backups write to it all the time, or its node is gone.
-	seen.shared = seen.shared && seen.removing <= mendPatience
+	seen.shared = seen.shared && seen.removing <= userPatience
 	return nil
 }
 
@@ -287,7 +287,7 @@ func onlyUnfinished(instance v1.MySQLBackupInstance) bool {
 	return expired && instance.Status.Phase == v1.BackupFailed && instance.Spec.DeletionPolicy != v1.DeleteData
 }
 
-// mayRemove reports whether the data must be deleted according to the API server, too. It returns a lapsedError if only a mark of retention
+// mayRemove reports whether the data must be deleted according to the API server, too. It returns a markVoidError if only a mark of retention
 // requires it, and the schedule is gone.
 func (r *reconciler) mayRemove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (bool, error) {
 	live, err := r.api.Get(ctx, r.kind.GVR(), instance.Namespace, instance.Name)

@@ -12,7 +12,7 @@ import (
 )
 
 // observeTimes measures for how long the Job has been in its current state.
-func (r *reconciler) observeTimes(instance v1.MySQLBackupInstance, seen *sight) {
+func (r *reconciler) observeTimes(instance v1.MySQLBackupInstance, seen *observed) {
 	waited := func(what string) time.Duration { return r.memory.sights.Waited(keyOf(instance), what, seen.now) }
 	uid := string(seen.job.UID)
 	seen.known = waited("job " + uid)
@@ -33,12 +33,12 @@ func isDoomed(job batchv1.Job) bool {
 
 // observeTried measures for how long the latest Pod of the removal has tried, or its Job if it has no Pod. Time during which another backup
 // blocks the volume does not count: a volume takes minutes to move to another node.
-func (r *reconciler) observeTried(instance v1.MySQLBackupInstance, seen *remains) {
+func (r *reconciler) observeTried(instance v1.MySQLBackupInstance, seen *deletionObserved) {
 	if seen.removal == nil || seen.stale {
 		return
 	}
 	what := "removal " + string(seen.removal.UID) + seen.state.Pod
-	if isKeptOut(*seen) {
+	if isVolumeBlocked(*seen) {
 		r.memory.sights.End(keyOf(instance), what)
 		return
 	}
@@ -47,7 +47,7 @@ func (r *reconciler) observeTried(instance v1.MySQLBackupInstance, seen *remains
 
 // observeStops measures for how long deleted Pods and Jobs of the backup have not ended, and for how long Pods without a Job were not
 // deleted.
-func (r *reconciler) observeStops(instance v1.MySQLBackupInstance, seen *remains) {
+func (r *reconciler) observeStops(instance v1.MySQLBackupInstance, seen *deletionObserved) {
 	for i := range seen.pods {
 		r.observeStop(instance, seen, &seen.pods[i])
 		r.observeStray(instance, seen, &seen.pods[i])
@@ -57,7 +57,7 @@ func (r *reconciler) observeStops(instance v1.MySQLBackupInstance, seen *remains
 	}
 }
 
-func (r *reconciler) observeStop(instance v1.MySQLBackupInstance, seen *remains, object metav1.Object) {
+func (r *reconciler) observeStop(instance v1.MySQLBackupInstance, seen *deletionObserved, object metav1.Object) {
 	if object.GetDeletionTimestamp() != nil {
 		seen.stopping[object.GetName()] = r.memory.sights.Waited(keyOf(instance), "stop "+string(object.GetUID()), seen.now)
 	}
@@ -65,7 +65,7 @@ func (r *reconciler) observeStop(instance v1.MySQLBackupInstance, seen *remains,
 
 // observeStray measures for how long a Pod of the backup has been there without its Job. Garbage collection deletes such a Pod within a
 // moment, unless a user has orphaned it.
-func (r *reconciler) observeStray(instance v1.MySQLBackupInstance, seen *remains, pod metav1.Object) {
+func (r *reconciler) observeStray(instance v1.MySQLBackupInstance, seen *deletionObserved, pod metav1.Object) {
 	what := "stray " + string(pod.GetUID())
 	if seen.job != nil || pod.GetDeletionTimestamp() != nil {
 		r.memory.sights.End(keyOf(instance), what)

@@ -14,14 +14,14 @@ import (
 
 // minutes runs a pass over a deleted instance once a minute, and returns the minute in which the operator leaves its data; -1 if it does
 // not. see is what the pass of a minute observes.
-func minutes(instance v1.MySQLBackupInstance, until int, see func(minute int) remains) int {
+func minutes(instance v1.MySQLBackupInstance, until int, see func(minute int) deletionObserved) int {
 	r := &reconciler{memory: newMemory()}
 	for minute := range until {
 		seen := see(minute)
 		seen.now, seen.stopping, seen.strayed = after(time.Duration(minute)*time.Minute), map[string]time.Duration{}, map[string]time.Duration{}
 		r.observeStops(instance, &seen)
 		r.observeTried(instance, &seen)
-		if what, _ := decideEnd(instance, seen); what == partLeave {
+		if what, _ := decideEnd(instance, seen); what == deletionStepAbandon {
 			return minute
 		}
 	}
@@ -38,17 +38,19 @@ func TestAStrayPodIsNotWaitedForForEver(t *testing.T) {
 	doomed[0].DeletionTimestamp = &metav1.Time{Time: born()}
 	going := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-backup", UID: "uid-job", DeletionTimestamp: &metav1.Time{Time: born()}}}
 	for name, test := range map[string]struct {
-		see  func(minute int) remains
+		see  func(minute int) deletionObserved
 		left int
 	}{
-		"it never starts":           {func(int) remains { return remains{pods: pod(corev1.PodPending)} }, 11},
-		"it runs, and ends in time": {func(minute int) remains { return remains{pods: pod(corev1.PodRunning)[:max(0, min(1, 300-minute))]} }, -1},
-		"it never ends":             {func(int) remains { return remains{pods: pod(corev1.PodRunning)} }, 371},
-		"it is deleted in the ninth minute": {func(minute int) remains {
-			return remains{pods: [][]corev1.Pod{pod(corev1.PodPending), doomed}[min(1, minute/9)]}
+		"it never starts": {func(int) deletionObserved { return deletionObserved{pods: pod(corev1.PodPending)} }, 11},
+		"it runs, and ends in time": {func(minute int) deletionObserved {
+			return deletionObserved{pods: pod(corev1.PodRunning)[:max(0, min(1, 300-minute))]}
+		}, -1},
+		"it never ends": {func(int) deletionObserved { return deletionObserved{pods: pod(corev1.PodRunning)} }, 371},
+		"it is deleted in the ninth minute": {func(minute int) deletionObserved {
+			return deletionObserved{pods: [][]corev1.Pod{pod(corev1.PodPending), doomed}[min(1, minute/9)]}
 		}, 20},
-		"its Job is being deleted for a while": {func(minute int) remains {
-			return remains{pods: pod(corev1.PodPending), job: []*batchv1.Job{going, nil}[min(1, minute/8)]}
+		"its Job is being deleted for a while": {func(minute int) deletionObserved {
+			return deletionObserved{pods: pod(corev1.PodPending), job: []*batchv1.Job{going, nil}[min(1, minute/8)]}
 		}, 19},
 	} {
 		if left := minutes(fresh(begins, goes), 400, test.see); left != test.left {
@@ -65,16 +67,16 @@ func TestAVolumeThatIsNeverFreeIsNotWaitedForForEver(t *testing.T) {
 	if first := r.removingFor(instance, after(time.Minute)); first > time.Minute {
 		t.Errorf("after a minute it has taken %s", first)
 	}
-	if day := r.removingFor(instance, after(mendPatience+2*time.Minute)); day <= mendPatience {
+	if day := r.removingFor(instance, after(userPatience+2*time.Minute)); day <= userPatience {
 		t.Errorf("after a day it has taken %s", day)
 	}
 	another := &reconciler{memory: newMemory()}
-	if days := another.removingFor(instance, after(2*mendPatience+time.Hour)); days <= mendPatience {
+	if days := another.removingFor(instance, after(2*userPatience+time.Hour)); days <= userPatience {
 		t.Errorf("to a new operator it has taken %s after two days", days)
 	}
 	pulls := transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed, Pod: "nightly-1-delete-x"}
 	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete", UID: "uid-delete"}}
-	if left := minutes(instance, 60, func(int) remains { return remains{removal: removal, shared: true, state: pulls} }); left != 11 {
+	if left := minutes(instance, 60, func(int) deletionObserved { return deletionObserved{removal: removal, shared: true, state: pulls} }); left != 11 {
 		t.Errorf("no node gets the image, and the data is left in minute %d, want 11", left)
 	}
 }
@@ -85,7 +87,9 @@ func TestAPodHasItsTimeOnceItsVolumeIsFree(t *testing.T) {
 	t.Parallel()
 	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete", UID: "uid-delete"}}
 	waits := transfer.State{Phase: transfer.Pending, Pod: "nightly-1-delete-x", Message: "attached elsewhere"}
-	left := minutes(fresh(begins, goes), 90, func(minute int) remains { return remains{removal: removal, shared: minute < 60, state: waits} })
+	left := minutes(fresh(begins, goes), 90, func(minute int) deletionObserved {
+		return deletionObserved{removal: removal, shared: minute < 60, state: waits}
+	})
 	if left != 71 {
 		t.Errorf("the data is left in minute %d, want 71", left)
 	}

@@ -29,7 +29,7 @@ type memory struct {
 	mu       sync.Mutex
 	clients  map[types.NamespacedName]known
 	failures map[types.NamespacedName]failing
-	sights   *transfer.Sightings
+	sights   *transfer.Stopwatch
 }
 
 // failing is a deletion that fails. A new operator process starts to count at zero: it has not tried yet.
@@ -46,7 +46,7 @@ type known struct {
 }
 
 func newMemory() *memory {
-	return &memory{clients: map[types.NamespacedName]known{}, failures: map[types.NamespacedName]failing{}, sights: transfer.NewSightings()}
+	return &memory{clients: map[types.NamespacedName]known{}, failures: map[types.NamespacedName]failing{}, sights: transfer.NewStopwatch()}
 }
 
 func (m *memory) recall(key types.NamespacedName) known {
@@ -88,7 +88,7 @@ func (m *memory) succeed(key types.NamespacedName) {
 
 // observeProgress asks the running Pod for its progress. A Pod that does not answer is no error: it may have just started, be about to end,
 // or be unreachable for the operator.
-func (r *reconciler) observeProgress(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) {
+func (r *reconciler) observeProgress(ctx context.Context, instance v1.MySQLBackupInstance, seen *observed) {
 	if seen.transfer.PodIP == "" {
 		return
 	}
@@ -100,7 +100,7 @@ func (r *reconciler) observeProgress(ctx context.Context, instance v1.MySQLBacku
 	seen.progress = &progress
 }
 
-func (r *reconciler) ask(ctx context.Context, instance v1.MySQLBackupInstance, seen sight) (transfer.Progress, error) {
+func (r *reconciler) ask(ctx context.Context, instance v1.MySQLBackupInstance, seen observed) (transfer.Progress, error) {
 	key := types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}
 	kept := r.memory.recall(key)
 	if kept.uid != instance.UID || seen.now.Sub(kept.made) > clientLife {

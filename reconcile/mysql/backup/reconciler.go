@@ -56,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 // still runs. Nothing else changes.
 func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	r.memory.forget(types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name})
-	changed, unsure := r.spare(ctx, object, instance)
+	changed, unsure := r.removeVoidMark(ctx, object, instance)
 	if changed {
 		return reconcile.Outcome{}, unsure
 	}
@@ -66,9 +66,9 @@ func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured
 	if err := errors.Join(unsure, r.retire(ctx, instance)); err != nil {
 		return reconcile.Outcome{}, err
 	}
-	outcome := reconcile.Outcome{Status: carried(instance)}
+	outcome := reconcile.Outcome{Status: previousStatus(instance)}
 	if isMarked(instance) {
-		outcome.Again = markEvery
+		outcome.RequeueAfter = markEvery
 	}
 	return outcome, nil
 }
@@ -110,7 +110,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if err != nil {
 		return r.troubled(instance, err)
 	}
-	return outcome(instance, status, again(instance, seen, decided)), nil
+	return outcome(instance, status, requeueAfter(instance, seen, decided)), nil
 }
 
 // troubled ends a pass that met an error. It reports an error that a user can fix. For any other error the status stays as it is.
@@ -119,7 +119,7 @@ func (r *reconciler) troubled(instance v1.MySQLBackupInstance, err error) (recon
 	if found == nil {
 		return reconcile.Outcome{}, err
 	}
-	status := carried(instance)
+	status := previousStatus(instance)
 	setProblem(&status, *found, r.now())
 	return outcome(instance, status, helpEvery), nil
 }
@@ -170,7 +170,7 @@ func problemOf(err error) *problem {
 	case err == nil, reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant the permission (" + reconcile.GrantRemedy(err) + "), or remove what forbids it", true}
+		return &problem{reasonForbidden, err.Error() + "; grant the permission (" + reconcile.PermissionRemedy(err) + "), or remove what forbids it", true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

@@ -14,8 +14,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// carried returns the previous status as the basis of the new one. Its fields stay until an observation changes them.
-func carried(instance v1.MySQLBackupInstance) v1.MySQLBackupInstanceStatus {
+// previousStatus returns the previous status as the basis of the new one. Its fields stay until an observation changes them.
+func previousStatus(instance v1.MySQLBackupInstance) v1.MySQLBackupInstanceStatus {
 	status := instance.Status
 	status.ObservedGeneration = instance.Generation
 	status.Conditions = slices.Clone(instance.Status.Conditions)
@@ -26,8 +26,8 @@ func carried(instance v1.MySQLBackupInstance) v1.MySQLBackupInstanceStatus {
 }
 
 // waiting returns the status of a backup that waits for something. A backup that has started stays Started.
-func waiting(instance v1.MySQLBackupInstance, seen sight, what problem) v1.MySQLBackupInstanceStatus {
-	status := carried(instance)
+func waiting(instance v1.MySQLBackupInstance, seen observed, what problem) v1.MySQLBackupInstanceStatus {
+	status := previousStatus(instance)
 	counted(&status, seen)
 	if status.Location == nil {
 		status.Cluster = seen.name
@@ -38,8 +38,8 @@ func waiting(instance v1.MySQLBackupInstance, seen sight, what problem) v1.MySQL
 
 // begun returns the status of a backup for which nothing is missing. It fixes the location before the operator creates anything that could
 // write there.
-func begun(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanceStatus {
-	status := carried(instance)
+func begun(instance v1.MySQLBackupInstance, seen observed) v1.MySQLBackupInstanceStatus {
+	status := previousStatus(instance)
 	location, at := seen.location, second(seen.now)
 	status.Cluster, status.Location, status.StartTime = seen.name, &location, &at
 	setProblem(&status, starting(), seen.now)
@@ -47,8 +47,8 @@ func begun(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanceSt
 }
 
 // followed returns the status of a backup whose Pod is running.
-func followed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanceStatus {
-	status := carried(instance)
+func followed(instance v1.MySQLBackupInstance, seen observed) v1.MySQLBackupInstanceStatus {
+	status := previousStatus(instance)
 	counted(&status, seen)
 	message := "its Pod is running"
 	samePod := instance.Status.Attempts == status.Attempts
@@ -92,7 +92,7 @@ func says(status v1.MySQLBackupInstanceStatus, message string) bool {
 }
 
 // counted records how many Pods have run, and that the backup has started if one has.
-func counted(status *v1.MySQLBackupInstanceStatus, seen sight) {
+func counted(status *v1.MySQLBackupInstanceStatus, seen observed) {
 	status.Attempts = max(status.Attempts, seen.former+seen.transfer.Attempts)
 	if status.Attempts > 0 || seen.transfer.Phase == transfer.Running {
 		status.Phase = v1.BackupStarted
@@ -100,8 +100,8 @@ func counted(status *v1.MySQLBackupInstanceStatus, seen sight) {
 }
 
 // completed returns the status of a completed backup, from what its Pod reported.
-func completed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanceStatus {
-	status := carried(instance)
+func completed(instance v1.MySQLBackupInstance, seen observed) v1.MySQLBackupInstanceStatus {
+	status := previousStatus(instance)
 	over(&status, seen, v1.BackupCompleted)
 	said := seen.transfer.Outcome
 	status.Source, status.ServerVersion, status.GTIDExecuted = cmp.Or(said.Source, status.Source), said.ServerVersion, said.GTIDExecuted
@@ -119,8 +119,8 @@ func completed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstan
 }
 
 // failed returns the status of a failed backup. It keeps the progress that the backup had made.
-func failed(instance v1.MySQLBackupInstance, seen sight, why problem) v1.MySQLBackupInstanceStatus {
-	status := carried(instance)
+func failed(instance v1.MySQLBackupInstance, seen observed, why problem) v1.MySQLBackupInstanceStatus {
+	status := previousStatus(instance)
 	over(&status, seen, v1.BackupFailed)
 	if status.Location == nil {
 		status.Cluster = seen.name
@@ -136,7 +136,7 @@ func failed(instance v1.MySQLBackupInstance, seen sight, why problem) v1.MySQLBa
 	return status
 }
 
-func over(status *v1.MySQLBackupInstanceStatus, seen sight, phase v1.BackupPhase) {
+func over(status *v1.MySQLBackupInstanceStatus, seen observed, phase v1.BackupPhase) {
 	at := second(seen.now)
 	status.Attempts = max(status.Attempts, seen.former+seen.transfer.Attempts)
 	status.Phase, status.CompletionTime = phase, &at
@@ -179,11 +179,11 @@ func set(status *v1.MySQLBackupInstanceStatus, condition metav1.Condition, now t
 
 // outcome returns what the engine must do next: write the status, send events, requeue.
 func outcome(instance v1.MySQLBackupInstance, status v1.MySQLBackupInstanceStatus, next time.Duration) reconcile.Outcome {
-	return reconcile.Outcome{Status: status, Events: tell(instance.Status, status), Again: next}
+	return reconcile.Outcome{Status: status, Events: eventsOf(instance.Status, status), RequeueAfter: next}
 }
 
-// tell returns the events for a change of status; none if nothing changed.
-func tell(before, after v1.MySQLBackupInstanceStatus) []reconcile.Event {
+// eventsOf returns the events for a change of status; none if nothing changed.
+func eventsOf(before, after v1.MySQLBackupInstanceStatus) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
 	if is == nil || was != nil && was.Reason == is.Reason && was.Status == is.Status && before.Phase == after.Phase {

@@ -13,8 +13,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-func said(progress transfer.Progress) func(*sight) {
-	return func(seen *sight) {
+func said(progress transfer.Progress) func(*observed) {
+	return func(seen *observed) {
 		working(transfer.State{Phase: transfer.Running, Attempts: 1})(seen)
 		seen.progress = &progress
 	}
@@ -26,7 +26,7 @@ func TestALife(t *testing.T) {
 	instance := fresh()
 	var events []string
 	next := func(status v1.MySQLBackupInstanceStatus) {
-		for _, event := range tell(instance.Status, status) {
+		for _, event := range eventsOf(instance.Status, status) {
 			events = append(events, event.Type+" "+event.Reason)
 		}
 		instance.Status = status
@@ -75,7 +75,7 @@ func TestAFailureStaysToBeSeen(t *testing.T) {
 		t.Errorf("unexpected conditions: %+v", status.Conditions)
 	}
 	want := []reconcile.Event{{Type: reconcile.Warning, Reason: transfer.ReasonDestinationFull, Action: "Backup", Note: "no space"}}
-	if diff := cmp.Diff(want, tell(instance.Status, status)); diff != "" {
+	if diff := cmp.Diff(want, eventsOf(instance.Status, status)); diff != "" {
 		t.Error(diff)
 	}
 }

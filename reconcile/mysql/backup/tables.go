@@ -12,7 +12,7 @@ import (
 
 // describeTables reports which tables a complete backup has without their rows. It uses what the cluster's status says of its tables now;
 // the primary counts them once an hour.
-func describeTables(status *v1.MySQLBackupInstanceStatus, seen sight) {
+func describeTables(status *v1.MySQLBackupInstanceStatus, seen observed) {
 	if seen.cluster == nil {
 		return
 	}

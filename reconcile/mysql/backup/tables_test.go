@@ -43,7 +43,7 @@ func TestABackupSaysWhichRowsItLacks(t *testing.T) {
 			t.Errorf("%s: it is %s, and says %+v", name, status.Phase, status.Conditions)
 			continue
 		}
-		events := tell(instance.Status, status)
+		events := eventsOf(instance.Status, status)
 		if len(events) != 1 && found == nil || found != nil && (len(events) != 2 || events[1].Type != reconcile.Warning || events[1].Reason != reasonRowsMissing) {
 			t.Errorf("%s: events %+v", name, events)
 		}
@@ -52,7 +52,7 @@ func TestABackupSaysWhichRowsItLacks(t *testing.T) {
 				t.Errorf("%s: it says %q, and not %q", name, found.Message, words)
 			}
 		}
-		if again := tell(status, status); len(again) != 0 {
+		if again := eventsOf(status, status); len(again) != 0 {
 			t.Errorf("%s: reported again: %+v", name, again)
 		}
 	}

@@ -16,7 +16,7 @@ const (
 )
 
 // exit leaves the clone protocol. The copy is complete. A donor that does not receive COM_EXIT notices the end when the connections close.
-func (c *copying) exit() {
+func (c *copier) exit() {
 	for _, s := range []*session{c.second, c.main} {
 		s.line.silence = releaseTimeout
 		_ = s.perform(commandExit, nil, func(response byte, _ *message) error {
@@ -25,8 +25,8 @@ func (c *copying) exit() {
 	}
 }
 
-// isDonors reports whether the donor itself ended the copy with an error.
-func isDonors(err error) bool {
+// endedByDonor reports whether the donor itself ended the copy with an error.
+func endedByDonor(err error) bool {
 	var donor *DonorError
 	return errors.As(err, &donor)
 }
@@ -36,7 +36,7 @@ func isDonors(err error) bool {
 // "clone_donor_timeout_after_network_failure"). DDL on the file that was being sent would wait as long. The account owns the threads, so it
 // may kill them without further privileges. If the donor is unreachable, it keeps the snapshot for these five minutes; it serves its next
 // recipient all the same.
-func (c *copying) release(ctx context.Context) {
+func (c *copier) release(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	s, err := connect(bounded, c.donor, releaseTimeout)
@@ -52,7 +52,7 @@ func (c *copying) release(ctx context.Context) {
 	for _, thread := range c.threads() {
 		_ = s.exec("KILL CONNECTION " + thread) // the thread may be gone already
 	}
-	for s.sees(c.threads()) {
+	for s.hasThread(c.threads()) {
 		select {
 		case <-bounded.Done():
 			return
@@ -61,12 +61,12 @@ func (c *copying) release(ctx context.Context) {
 	}
 }
 
-func (c *copying) threads() []string {
+func (c *copier) threads() []string {
 	return []string{strconv.FormatUint(uint64(c.main.thread), 10), strconv.FormatUint(uint64(c.second.thread), 10)}
 }
 
-// sees reports whether one of the threads still exists.
-func (s *session) sees(threads []string) bool {
+// hasThread reports whether one of the threads still exists.
+func (s *session) hasThread(threads []string) bool {
 	rows, err := s.query("SHOW PROCESSLIST")
 	return err == nil && slices.ContainsFunc(rows, func(row []string) bool { return slices.Contains(threads, row[0]) })
 }

@@ -14,9 +14,9 @@ const (
 	// life every 5 seconds. It sends none while it waits for DDL (clone_ddl_timeout), or for prepared transactions (5 minutes), before it
 	// begins.
 	silence = 15 * time.Minute
-	// patience, in seconds, is how long the donor waits for a Sink that does not accept data (net_write_timeout, with a default of one
+	// writeTimeout, in seconds, is how long the donor waits for a Sink that does not accept data (net_write_timeout, with a default of one
 	// minute). Independent of that, it waits for the acknowledgement of a stage for 30 minutes.
-	patience = 30 * 60
+	writeTimeout = 30 * 60
 	// longest, in seconds, is the maximum of wait_timeout: the second connection is idle throughout a stage.
 	longest = 365 * 24 * 60 * 60
 )
@@ -24,8 +24,8 @@ const (
 // blockSince is the first release whose donors can allow DDL during the copy. Older donors always block it.
 const blockSince = 80027
 
-// copying is one copy in progress.
-type copying struct {
+// copier is one copy in progress.
+type copier struct {
 	donor    Donor
 	observer Observer
 	main     *session
@@ -43,7 +43,7 @@ type copying struct {
 // copy at once and informs the donor, which can then serve the next copy. The errors are *DonorError, *UnsupportedError, errors of the Sink
 // and the Observer, and network errors.
 func Copy(ctx context.Context, donor Donor, sink Sink, observer Observer) (Result, error) {
-	c := &copying{donor: donor, observer: observer, result: Result{Settings: map[string]string{}}}
+	c := &copier{donor: donor, observer: observer, result: Result{Settings: map[string]string{}}}
 	if err := c.connect(ctx); err != nil {
 		return Result{}, fmt.Errorf("copy %s: %w", donor.Host, err)
 	}
@@ -61,7 +61,7 @@ func Copy(ctx context.Context, donor Donor, sink Sink, observer Observer) (Resul
 		}
 	}()
 	err := c.run(sink)
-	cloning = err != nil && !isDonors(err)
+	cloning = err != nil && !endedByDonor(err)
 	if errors.Is(err, errCancelled) {
 		err = context.Cause(ctx)
 	}
@@ -71,7 +71,7 @@ func Copy(ctx context.Context, donor Donor, sink Sink, observer Observer) (Resul
 	return c.result, nil
 }
 
-func (c *copying) connect(ctx context.Context) error {
+func (c *copier) connect(ctx context.Context) error {
 	main, err := connect(ctx, c.donor, silence)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (c *copying) connect(ctx context.Context) error {
 	return nil
 }
 
-func (c *copying) run(sink Sink) error {
+func (c *copier) run(sink Sink) error {
 	release, err := parseRelease(c.main.version)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (c *copying) run(sink Sink) error {
 	return nil
 }
 
-func (c *copying) stage(stage Stage) error {
+func (c *copier) stage(stage Stage) error {
 	if c.observer.Stage == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (c *copying) stage(stage Stage) error {
 }
 
 // prepare queries what the copy itself does not contain, and sets the time-outs of both connections.
-func (c *copying) prepare() error {
+func (c *copier) prepare() error {
 	rows, err := c.main.query(`SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'version', 'innodb_page_size', 'innodb_data_file_path',
 		'innodb_undo_directory', 'innodb_checksum_algorithm', 'lower_case_table_names')`)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *copying) prepare() error {
 	if err := c.second.isSame(c.result.ServerUUID); err != nil {
 		return err
 	}
-	timeouts := fmt.Sprintf("SET SESSION net_write_timeout = %d, SESSION wait_timeout = %d", patience, longest)
+	timeouts := fmt.Sprintf("SET SESSION net_write_timeout = %d, SESSION wait_timeout = %d", writeTimeout, longest)
 	for _, s := range []*session{c.main, c.second} {
 		if err := s.exec(timeouts); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (s *session) isSame(uuid string) error {
 }
 
 // negotiate asks for a copy. The donor declares what it consists of.
-func (c *copying) negotiate(blockDDL bool) error {
+func (c *copier) negotiate(blockDDL bool) error {
 	err := c.main.perform(commandInit, encodeInit(blockDDL), func(response byte, m *message) error {
 		payload, err := m.rest()
 		if err != nil {
@@ -190,7 +190,7 @@ func (c *copying) negotiate(blockDDL bool) error {
 }
 
 // receive receives the whole copy.
-func (c *copying) receive() error {
+func (c *copier) receive() error {
 	err := c.main.perform(commandExecute, nil, func(response byte, m *message) error {
 		if response != responseDescriptor {
 			return protocolError("response %d during the copy", response)
@@ -218,7 +218,7 @@ func (c *copying) receive() error {
 }
 
 // receiveData receives the data after its descriptor.
-func (c *copying) receiveData(desc dataDesc) error {
+func (c *copier) receiveData(desc dataDesc) error {
 	response, m, err := c.main.response()
 	if err != nil {
 		return err
@@ -230,12 +230,12 @@ func (c *copying) receiveData(desc dataDesc) error {
 }
 
 // react informs the observer, then the donor, about a state that begins or has ended.
-func (c *copying) react(what reaction) error {
+func (c *copier) react(what reaction) error {
 	if what.began != 0 && what.began != snapshotDone && c.observer.Estimated != nil {
 		c.observer.Estimated(c.to.bytes + int64(min(what.estimate, maxFileSize)))
 	}
-	if what.began == snapshotRedo && c.observer.Fixed != nil {
-		if err := c.observer.Fixed(); err != nil {
+	if what.began == snapshotRedo && c.observer.MomentPassed != nil {
+		if err := c.observer.MomentPassed(); err != nil {
 			return fmt.Errorf("note the moment of the copy: %w", err)
 		}
 	}

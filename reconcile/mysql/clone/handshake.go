@@ -45,8 +45,8 @@ const connectTimeout = 10 * time.Second
 
 // session is a logged-in connection.
 type session struct {
-	*wire
-	line *line
+	*packetConn
+	line *timedConn
 	// thread is the argument of KILL. version is the version that the donor reports.
 	thread  uint32
 	version string
@@ -75,7 +75,7 @@ func connect(ctx context.Context, donor Donor, silence time.Duration) (*session,
 	if err != nil {
 		return nil, fmt.Errorf("connect to donor %s: %w", address, err)
 	}
-	s := &session{line: &line{Conn: raw, silence: connectTimeout}}
+	s := &session{line: &timedConn{Conn: raw, silence: connectTimeout}}
 	stop := context.AfterFunc(bounded, s.line.interrupt)
 	err = s.login(bounded, donor)
 	if !stop() && (err == nil || errors.Is(err, errCancelled)) {
@@ -117,7 +117,7 @@ func (s *session) login(ctx context.Context, donor Donor) error {
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		return fmt.Errorf("TLS handshake: %w", err)
 	}
-	s.wire = newWire(encrypted)
+	s.packetConn = newWire(encrypted)
 	s.sequence = plain.sequence
 	return s.authenticate(donor, hello.nonce)
 }

@@ -28,8 +28,8 @@ var (
 	errEnded = errors.New("the donor closed the connection")
 )
 
-// line is a network connection. Every read and write takes at most silence, and can be interrupted at any time.
-type line struct {
+// timedConn is a network connection. Every read and write takes at most silence, and can be interrupted at any time.
+type timedConn struct {
 	net.Conn
 	silence time.Duration
 
@@ -38,7 +38,7 @@ type line struct {
 }
 
 // Read waits for data for at most silence.
-func (l *line) Read(to []byte) (int, error) {
+func (l *timedConn) Read(to []byte) (int, error) {
 	if err := l.arm(l.SetReadDeadline); err != nil {
 		return 0, err
 	}
@@ -47,7 +47,7 @@ func (l *line) Read(to []byte) (int, error) {
 }
 
 // Write waits for at most silence: everything that is sent is short.
-func (l *line) Write(data []byte) (int, error) {
+func (l *timedConn) Write(data []byte) (int, error) {
 	if err := l.arm(l.SetWriteDeadline); err != nil {
 		return 0, err
 	}
@@ -56,7 +56,7 @@ func (l *line) Write(data []byte) (int, error) {
 }
 
 // explain distinguishes the failure that interrupt causes from others.
-func (l *line) explain(err error) error {
+func (l *timedConn) explain(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil && l.interrupted {
@@ -65,7 +65,7 @@ func (l *line) explain(err error) error {
 	return err
 }
 
-func (l *line) arm(set func(time.Time) error) error {
+func (l *timedConn) arm(set func(time.Time) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.interrupted {
@@ -75,15 +75,15 @@ func (l *line) arm(set func(time.Time) error) error {
 }
 
 // interrupt ends all reads and writes for good, including those in progress.
-func (l *line) interrupt() {
+func (l *timedConn) interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.interrupted = true
 	_ = l.SetDeadline(time.Now()) // fails only on a closed connection, which is interrupted already
 }
 
-// wire reads and writes MySQL's packets.
-type wire struct {
+// packetConn reads and writes MySQL's packets.
+type packetConn struct {
 	conn   io.ReadWriteCloser
 	reader *bufio.Reader
 	// sequence is the number of the next packet. It counts on within an exchange. It restarts at 0 with every command and, while cloning,
@@ -91,12 +91,12 @@ type wire struct {
 	sequence uint8
 }
 
-func newWire(conn io.ReadWriteCloser) *wire {
-	return &wire{conn: conn, reader: bufio.NewReaderSize(conn, readBuffer)}
+func newWire(conn io.ReadWriteCloser) *packetConn {
+	return &packetConn{conn: conn, reader: bufio.NewReaderSize(conn, readBuffer)}
 }
 
 // write sends a message that fits into one packet.
-func (w *wire) write(payload []byte) error {
+func (w *packetConn) write(payload []byte) error {
 	if len(payload) >= maxPayload {
 		return fmt.Errorf("send %d bytes: too long for a packet", len(payload))
 	}
@@ -113,20 +113,20 @@ func appendLength(to []byte, length int) []byte {
 }
 
 // command sends the first message of an exchange.
-func (w *wire) command(code byte, arguments []byte) error {
+func (w *packetConn) command(code byte, arguments []byte) error {
 	w.sequence = 0
 	return w.write(append([]byte{code}, arguments...))
 }
 
 // message is a message being received. It must be read to its end before the next one.
 type message struct {
-	wire *wire
+	wire *packetConn
 	left int  // of the current packet
 	more bool // another packet follows it
 }
 
 // next begins to receive a message.
-func (w *wire) next() (*message, error) {
+func (w *packetConn) next() (*message, error) {
 	m := &message{wire: w}
 	err := m.header()
 	return m, err
@@ -181,7 +181,7 @@ func (m *message) rest() ([]byte, error) {
 }
 
 // read receives a short message.
-func (w *wire) read() ([]byte, error) {
+func (w *packetConn) read() ([]byte, error) {
 	m, err := w.next()
 	if err != nil {
 		return nil, err

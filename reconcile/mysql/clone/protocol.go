@@ -37,8 +37,8 @@ const (
 const (
 	// engineInnoDB is the only storage engine of MySQL that supports cloning.
 	engineInnoDB = 12
-	// ddlGoesOn asks the donor not to block DDL during the copy. Donors know it since 8.0.27.
-	ddlGoesOn = 1 << 31
+	// allowDDLFlag asks the donor not to block DDL during the copy. Donors know it since 8.0.27.
+	allowDDLFlag = 1 << 31
 	// ddlTimeout, in seconds, is for how long the donor waits for DDL in progress before it begins: MySQL's default of clone_ddl_timeout.
 	ddlTimeout = 300
 )
@@ -50,7 +50,7 @@ type locator []byte
 func encodeInit(blockDDL bool) []byte {
 	timeout := uint32(ddlTimeout)
 	if !blockDDL {
-		timeout |= ddlGoesOn
+		timeout |= allowDDLFlag
 	}
 	payload := binary.LittleEndian.AppendUint32(nil, protocolV3)
 	payload = binary.LittleEndian.AppendUint32(payload, timeout)

@@ -270,7 +270,7 @@ func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	near, far := net.Pipe()
 	defer far.Close()
-	l := &line{Conn: near, silence: time.Minute}
+	l := &timedConn{Conn: near, silence: time.Minute}
 	done := make(chan error)
 	go func() {
 		_, err := l.Read(make([]byte, 1))
@@ -308,7 +308,7 @@ func TestAnswer(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			conn := &canned{}
-			done, err := (&session{wire: newWire(conn)}).answer(donor, test.reply)
+			done, err := (&session{packetConn: newWire(conn)}).answer(donor, test.reply)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("error is %v, want %q", err, test.err)
@@ -352,7 +352,7 @@ func FuzzMessages(f *testing.F) {
 			t.Errorf("row %q", row)
 		}
 		reply := append(binary.LittleEndian.AppendUint32(nil, uint32(len(data)&0xffffff)), data...)
-		s := &session{wire: newWire(&canned{data: reply})}
+		s := &session{packetConn: newWire(&canned{data: reply})}
 		_, _ = s.result()
 	})
 }

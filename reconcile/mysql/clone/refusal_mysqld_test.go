@@ -151,7 +151,7 @@ func checkResult(t *testing.T, donor *server, result Result) {
 // vanish is a recipient whose process dies: its connections close without COM_EXIT.
 func vanish(t *testing.T, donor *server) {
 	t.Helper()
-	c := &copying{donor: donor.donor(), result: Result{Settings: map[string]string{}}}
+	c := &copier{donor: donor.donor(), result: Result{Settings: map[string]string{}}}
 	if err := c.connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}

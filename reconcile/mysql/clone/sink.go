@@ -75,9 +75,9 @@ type Observer struct {
 	Estimated func(bytes int64)
 	// Stage is called before a stage begins. An error ends the copy. The donor waits for it for up to half an hour.
 	Stage func(Stage) error
-	// Fixed is called as soon as the moment of the copy has passed. This moment lies between Stage(StageRedo) and Fixed. Everything that
+	// MomentPassed is called as soon as the moment of the copy has passed. This moment lies between Stage(StageRedo) and Fixed. Everything that
 	// was committed before Stage(StageRedo) is in the copy, and nothing that was committed after Fixed. An error ends the copy.
-	Fixed func() error
+	MomentPassed func() error
 }
 
 // Result is what a manifest of the copy needs.

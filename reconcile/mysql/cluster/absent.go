@@ -14,7 +14,7 @@ import (
 )
 
 // absentInSync names the members of the record that, according to the caches, have no Pod and that the StatefulSet does not ask for.
-func absentInSync(cluster v1.MySQLCluster, seen observation) []string {
+func absentInSync(cluster v1.MySQLCluster, seen observed) []string {
 	var absent []string
 	for _, member := range seen.members {
 		if !member.Pod && member.Ordinal >= scaleOf(seen) && slices.Contains(cluster.Status.InSync, member.Name) {
@@ -24,9 +24,9 @@ func absentInSync(cluster v1.MySQLCluster, seen observation) []string {
 	return absent
 }
 
-// proveAbsent reads the members live that are in the record and gone according to the caches. The record would no longer count on them. But
+// confirmAbsent reads the members live that are in the record and gone according to the caches. The record would no longer count on them. But
 // the caches may be older than the record: another operator, whose record this pass reads, may have created these members since.
-func (r *reconciler) proveAbsent(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen *observation) error {
+func (r *reconciler) confirmAbsent(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen *observed) error {
 	absent := absentInSync(cluster, *seen)
 	if len(absent) == 0 {
 		return nil
@@ -80,5 +80,5 @@ func ownSet(owner, object *unstructured.Unstructured, n names) (*appsv1.Stateful
 }
 
 func mayBeOwn(owner, object *unstructured.Unstructured, n names) bool {
-	return reconcile.Claim(owner, object, statefulSets(), n.labels()) == nil
+	return reconcile.CheckOwnership(owner, object, statefulSets(), n.labels()) == nil
 }

@@ -78,7 +78,7 @@ func TestAStatefulSetThatTheCacheLacksIsReadLive(t *testing.T) {
 	owner := s.owner(t, "db0").DeepCopy()
 	owner.SetName("db9")
 	n := names{"shop", "db9"}
-	var seen observation
+	var seen observed
 	if err := s.observeChildren(t.Context(), owner, n, &seen); err != nil || seen.set != nil {
 		t.Fatalf("there is no StatefulSet, and %v was seen (%v)", seen.set, err)
 	}

@@ -25,13 +25,13 @@ const (
 	managerStorage = reconcile.ManagerChildren + "-storage"
 )
 
-// applied is the result of applying a cluster's children in a pass.
-type applied struct {
+// applyResult is the result of applying a cluster's children in a pass.
+type applyResult struct {
 	// rolled reports whether the pass changed the StatefulSet after it was observed.
 	rolled bool
 	// unsettled reports whether a child was changed, or is being deleted and must be created again.
 	unsettled bool
-	// waits reports whether the members stay as they are until an update is complete (rollPlan), or until another image may begin
+	// waits reports whether the members stay as they are until an update is complete (rolloutPlan), or until another image may begin
 	// (opening).
 	waits bool
 	// held is why the members stay as they are: they would not start with the new settings or image, or the operator has no answer about
@@ -40,14 +40,14 @@ type applied struct {
 }
 
 // applyChildren applies every child. As long as neither the children nor their inputs change, it builds and compares nothing.
-func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
+func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
 	n := names{cluster.Namespace, cluster.Name}
-	of := made{uid: cluster.UID, digest: digest(
+	of := childInputs{uid: cluster.UID, digest: digest(
 		seen.versions, strconv.FormatInt(cluster.Generation, 10), cluster.Status.Primary, seen.route, cluster.Annotations[AnnotationRestartPrimary],
-		strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle), rollOf(cluster, seen).asked(),
+		strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle), rolloutOf(cluster, seen).asked(),
 	)}
 	if r.memory.isMade(keyOf(cluster), of) {
-		return applied{}, nil
+		return applyResult{}, nil
 	}
 	done, err := r.applyMembers(ctx, owner, cluster, seen, decision)
 	// Clients read this ConfigMap, and no Pod needs it. It is applied even if the members are not, and the other way round.
@@ -73,7 +73,7 @@ func joined(one, other error) error {
 
 // applyMembers applies what members consist of and how clients reach them. The order matters for a new cluster: what Pods mount comes
 // before the StatefulSet, which is the last one.
-func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
+func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	if isInnoDBOnly(cluster, seen) {
 		cluster = withTableDefaults(cluster)
@@ -87,12 +87,12 @@ func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstr
 	}
 	if decision.Scale > 0 {
 		if err := r.refuseForeignVolumes(ctx, n, seen, decision.Scale); err != nil {
-			return applied{}, err
+			return applyResult{}, err
 		}
 	}
 	unsettled, err := r.applyAll(ctx, owner, children)
 	if err != nil || decision.Scale == 0 {
-		return applied{unsettled: unsettled}, err
+		return applyResult{unsettled: unsettled}, err
 	}
 	done, err := r.applySet(ctx, owner, cluster, seen, decision.Scale)
 	done.unsettled = done.unsettled || unsettled
@@ -115,7 +115,7 @@ func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructu
 // removed.
 func (r *reconciler) hasNetworkPolicy(owner *unstructured.Unstructured, n names) bool {
 	made, found := r.api.Cached(networkPolicies()).Get(n.namespace, n.cluster)
-	return found && reconcile.Claim(owner, made, networkPolicies(), n.labels()) == nil
+	return found && reconcile.CheckOwnership(owner, made, networkPolicies(), n.labels()) == nil
 }
 
 // routed returns the member that the Service for writes selects until there is a primary on record: the one that it selected before. So the
@@ -131,7 +131,7 @@ func (r *reconciler) routed(n names) string {
 }
 
 // claimSize returns the size that the StatefulSet asks for now, because that cannot change. The operator expands the claims one by one.
-func claimSize(cluster v1.MySQLCluster, seen observation) resource.Quantity {
+func claimSize(cluster v1.MySQLCluster, seen observed) resource.Quantity {
 	if seen.set != nil && len(seen.set.Spec.VolumeClaimTemplates) > 0 {
 		return seen.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
 	}
@@ -147,7 +147,7 @@ func wantedStorage(cluster v1.MySQLCluster) resource.Quantity {
 
 // refuseForeignVolumes fails if a claim with a new member's name belongs to another owner. It runs before members are added, because the
 // StatefulSet controller would use such a claim without a check.
-func (r *reconciler) refuseForeignVolumes(ctx context.Context, n names, seen observation, scale int) error {
+func (r *reconciler) refuseForeignVolumes(ctx context.Context, n names, seen observed, scale int) error {
 	for ordinal := scaleOf(seen); ordinal < scale; ordinal++ {
 		found, err := r.api.Get(ctx, volumes(), n.namespace, n.volume(ordinal))
 		if apierrors.IsNotFound(err) {
@@ -170,7 +170,7 @@ func isOwnVolume(n names, claim *unstructured.Unstructured) bool {
 
 // expandVolumes raises the claims to the size in spec.storage. It never lowers a claim; the schema already refuses that. A refusal by the
 // API server is a problem. Any other failure is a transient error.
-func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observation) (*problem, error) {
+func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observed) (*problem, error) {
 	wanted := wantedStorage(cluster)
 	for _, volume := range seen.volumes {
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -199,7 +199,7 @@ func (r *reconciler) growClaim(ctx context.Context, volume corev1.PersistentVolu
 	return nil, nil //nolint:nilnil // no problem, and no error in growing it
 }
 
-func isMember(volume string, seen observation) bool {
+func isMember(volume string, seen observed) bool {
 	for _, pod := range seen.pods {
 		if volume == "data-"+pod.Name {
 			return true
@@ -210,7 +210,7 @@ func isMember(volume string, seen observation) bool {
 
 // assign sends every member its assignment, if that differs from the one that the member follows. It is no error if a member has stopped
 // answering or knows better, or if the record has changed meanwhile: told is false then, and the next pass comes soon.
-func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, decision replication.Decision) (told bool, err error) {
+func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observed, decision replication.Decision) (told bool, err error) {
 	told = true
 	var failures []error
 	for _, member := range seen.members {
@@ -265,7 +265,7 @@ func (r *reconciler) liveCluster(ctx context.Context, owner *unstructured.Unstru
 }
 
 // labelRoles sets each member's role as a label of its Pod.
-func (r *reconciler) labelRoles(ctx context.Context, seen observation, record replication.Record) error {
+func (r *reconciler) labelRoles(ctx context.Context, seen observed, record replication.Record) error {
 	if record.Primary == "" {
 		return nil // no member has a role yet
 	}

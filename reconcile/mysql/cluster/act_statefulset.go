@@ -12,12 +12,12 @@ import (
 )
 
 // applySet applies the StatefulSet. While a change must wait or is held back, it applies only the number of members and the partition.
-func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, scale int) (applied, error) {
+func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, scale int) (applyResult, error) {
 	spec := setSpec{agentImage: r.operator.Image, scale: scale, claimSize: claimSize(cluster, seen), innoDBOnly: isInnoDBOnly(cluster, seen)}
 	if seen.set != nil {
 		spec.version = seen.set.ResourceVersion
 	}
-	stays := applied{unsettled: true, waits: rollOf(cluster, seen).opening().waits != ""}
+	stays := applyResult{unsettled: true, waits: rolloutOf(cluster, seen).opening().waits != ""}
 	if !stays.waits {
 		var err error
 		if stays.held, err = r.settingsProblem(ctx, owner, cluster, seen, spec); err != nil {
@@ -34,20 +34,20 @@ func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructu
 		return r.api.IsApplied(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
 	})
 	if err != nil || plan.waits {
-		return applied{unsettled: true, waits: plan.waits}, err
+		return applyResult{unsettled: true, waits: plan.waits}, err
 	}
 	spec.partition = plan.partition
 	change, err := r.api.Apply(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
 	if err != nil {
-		return applied{unsettled: true}, err
+		return applyResult{unsettled: true}, err
 	}
 	rolled := change != reconcile.Unchanged
-	return applied{rolled: rolled, unsettled: rolled || plan.doubtful}, nil
+	return applyResult{rolled: rolled, unsettled: rolled || plan.doubtful}, nil
 }
 
 // keepTemplate sets how many members the StatefulSet asks for, and continues an update that is in progress as usual. The members keep the
 // template that the operator applied last, and so do those that Kubernetes creates again.
-func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (rolled bool, err error) {
+func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, spec setSpec) (rolled bool, err error) {
 	if seen.set == nil {
 		return false, nil
 	}
@@ -70,8 +70,8 @@ func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstr
 	return change != reconcile.Unchanged, err
 }
 
-// rollPlan is a pass's decision about an update of the members.
-type rollPlan struct {
+// rolloutPlan is a pass's decision about an update of the members.
+type rolloutPlan struct {
 	// partition is the number of the first member that may be restarted now; nil if the order does not matter.
 	partition *int32
 	// doubtful reports whether a live read shows another primary, permission or spec than this pass has seen. The partition then stays as
@@ -84,7 +84,7 @@ type rollPlan struct {
 }
 
 // first returns the number of the first member that may be restarted.
-func (p rollPlan) first() int {
+func (p rolloutPlan) first() int {
 	if p.partition == nil {
 		return 0
 	}
@@ -94,33 +94,33 @@ func (p rollPlan) first() int {
 // planRoll decides about an update. hasIt reports whether the StatefulSet already has the template that the pass applies, with a partition.
 // The partition is lowered only for a change that is allowed, that the StatefulSet already has, and that this pass does not replace by
 // another. The template of a later change comes together with the partition that holds it back.
-func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, hasIt func(*int32) (bool, error)) (rollPlan, error) {
-	now := rollOf(cluster, seen)
+func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, hasIt func(*int32) (bool, error)) (rolloutPlan, error) {
+	now := rolloutOf(cluster, seen)
 	wanted := now.opening().bound
 	if lowered, maybe := now.lowered(); maybe {
 		same, err := hasIt(number(now.partition))
 		if err != nil {
-			return rollPlan{}, err
+			return rolloutPlan{}, err
 		}
 		if same {
 			wanted = lowered
 		} else if now.isUnderWay() && diagnose(cluster, seen) == nil {
-			return rollPlan{waits: true}, nil
+			return rolloutPlan{waits: true}, nil
 		}
 	}
 	if wanted < now.partition {
 		err := r.confirmRoll(ctx, owner, cluster)
 		if errors.Is(err, errRecordMoved) {
-			return rollPlan{partition: number(now.partition), doubtful: true}, nil
+			return rolloutPlan{partition: number(now.partition), doubtful: true}, nil
 		}
 		if err != nil {
-			return rollPlan{}, err
+			return rolloutPlan{}, err
 		}
 	}
 	if wanted == 0 && now.primary == 0 {
-		return rollPlan{}, nil
+		return rolloutPlan{}, nil
 	}
-	return rollPlan{partition: number(wanted)}, nil
+	return rolloutPlan{partition: number(wanted)}, nil
 }
 
 func number(ordinal int) *int32 {

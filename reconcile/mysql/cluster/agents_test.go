@@ -57,8 +57,8 @@ func TestStatusTellsWhichAgentsAreOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// TestAClusterThatIsNotLookedAfterKeepsNoConnections: the agents close idle connections, and the operator would not notice that.
-func TestAClusterThatIsNotLookedAfterKeepsNoConnections(t *testing.T) {
+// TestPausedAndDeletedClustersKeepNoConnections: the agents close idle connections, and the operator would not notice that.
+func TestPausedAndDeletedClustersKeepNoConnections(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
 	for story, test := range map[string]struct {
@@ -77,7 +77,7 @@ func TestAClusterThatIsNotLookedAfterKeepsNoConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := reconciler{memory: newMemory(), now: time.Now}
-			r.memory.keep(keyOf(cluster), remembered{uid: cluster.UID, agents: agents})
+			r.memory.keep(keyOf(cluster), clusterMemory{uid: cluster.UID, agents: agents})
 			if _, err := r.Reconcile(t.Context(), &unstructured.Unstructured{Object: content}); err != nil {
 				t.Fatal(err)
 			}

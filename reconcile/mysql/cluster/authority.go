@@ -70,14 +70,14 @@ func (r *reconciler) writeAuthorities(ctx context.Context, n names, cluster type
 	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
 }
 
-// noteTold records in one of these annotations when members or clients got the newest CA.
+// recordDistribution records in one of these annotations when members or clients got the newest CA.
 func (r *reconciler) noteTold(ctx context.Context, read *unstructured.Unstructured, annotation string, at time.Time) (*unstructured.Unstructured, error) {
 	told := map[string]any{annotation: at.UTC().Format(time.RFC3339)}
 	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})
 }
 
-// readTold returns that time; zero if it is not recorded.
-func readTold(secret *unstructured.Unstructured, annotation string) time.Time {
+// readDistribution returns that time; zero if it is not recorded.
+func readDistribution(secret *unstructured.Unstructured, annotation string) time.Time {
 	if secret == nil {
 		return time.Time{}
 	}

@@ -17,10 +17,10 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// settled is what a full pass over a cluster at rest saw when there was nothing to do. As long as neither the cluster nor a child has
+// restingCluster is what a full pass over a cluster at rest saw when there was nothing to do. As long as neither the cluster nor a child has
 // another version, it is enough to ask the members and decide again. If the decision is the same, and the members report nothing new to
 // users, a full pass would change nothing.
-type settled struct {
+type restingCluster struct {
 	uid types.UID
 	// version is the cluster's resourceVersion, children is a digest of those of its children.
 	version  string
@@ -38,8 +38,8 @@ type settled struct {
 	until time.Time
 }
 
-// steady is what a status repeats of a member's report, except for what changes all the time.
-type steady struct {
+// stableReport is what a status repeats of a member's report, except for what changes all the time.
+type stableReport struct {
 	heard, short, hangs                  bool
 	state                                replication.State
 	message, version, rootError, refused string
@@ -51,15 +51,15 @@ type steady struct {
 	left, knowsLeft bool
 }
 
-func steadyOf(member replication.Member) steady {
+func steadyOf(member replication.Member) stableReport {
 	if member.Status == nil {
-		return steady{refused: member.Unreachable}
+		return stableReport{refused: member.Unreachable}
 	}
 	status := *member.Status
 	left := status.Transactions.Left
-	return steady{
+	return stableReport{
 		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
-		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), tls: status.TLS, tables: tablesOf(status), barred: barredOf(status),
+		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), tls: status.TLS, tables: tablesOf(status), barred: lockedOutOf(status),
 		disk: status.Disk.Level, left: left != nil && *left > 0, knowsLeft: left != nil,
 	}
 }
@@ -79,7 +79,7 @@ func (r *reconciler) Glance(ctx context.Context, key types.NamespacedName, uid t
 }
 
 // settledAs returns a settled cluster of which nothing has changed except perhaps its members' reports; nil for any other.
-func (r *reconciler) settledAs(key types.NamespacedName, uid types.UID, version string) *settled {
+func (r *reconciler) settledAs(key types.NamespacedName, uid types.UID, version string) *restingCluster {
 	known := r.memory.settled(key, uid)
 	if known == nil || known.version != version || !r.now().Before(known.until) {
 		return nil
@@ -95,7 +95,7 @@ func (r *reconciler) settledAs(key types.NamespacedName, uid types.UID, version 
 const lookTimeout = agentTimeout / 4
 
 // holds asks the members, and reports whether there is still nothing to do.
-func (s *settled) holds(ctx context.Context) bool {
+func (s *restingCluster) holds(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	members := slices.Clone(s.view.Members)
@@ -104,7 +104,7 @@ func (s *settled) holds(ctx context.Context) bool {
 }
 
 // stillHolds reports whether the members' reports leave nothing to do, and nothing to report.
-func (s *settled) stillHolds(members []replication.Member) bool {
+func (s *restingCluster) stillHolds(members []replication.Member) bool {
 	if !slices.Equal(steadyOfAll(members), s.said) {
 		return false
 	}
@@ -114,7 +114,7 @@ func (s *settled) stillHolds(members []replication.Member) bool {
 }
 
 // nothingToDo reports whether a decision changes neither the record, nor a child, nor a member's assignment, and asks nothing of a member.
-func (s *settled) nothingToDo(members []replication.Member, decision replication.Decision) bool {
+func (s *restingCluster) nothingToDo(members []replication.Member, decision replication.Decision) bool {
 	if !sameNote(decision.Note, s.note) || decision.Matching != nil || !decision.Record.Equal(s.view.Record) {
 		return false
 	}
@@ -138,13 +138,13 @@ func isAtRest(status v1.MySQLClusterStatus) bool {
 }
 
 // settle returns what to remember of a cluster after a full pass that had nothing to do; nil if there was something.
-func (r report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known remembered) *settled {
+func (r report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
 	cluster, seen := r.cluster, r.seen
 	if r.problem != nil || r.children.unsettled || !isAtRest(status) ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}
-	s := &settled{
+	s := &restingCluster{
 		uid: cluster.UID, version: object.GetResourceVersion(), children: digest(seen.versions), agents: known.agents, view: view(cluster, seen),
 		addresses: seen.addresses(), said: steadyOfAll(seen.members), readFromPrimary: r.decision.ReadFromPrimary,
 		until: known.lookAgain(secretsEvery),

@@ -56,7 +56,7 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 	}{
 		"as it should be":               {func(*report) {}, true},
 		"a problem":                     {func(r *report) { r.problem = &problem{reasonForbidden, "may not", true} }, false},
-		"the StatefulSet was made":      {func(r *report) { r.children = applied{rolled: true, unsettled: true} }, false},
+		"the StatefulSet was made":      {func(r *report) { r.children = applyResult{rolled: true, unsettled: true} }, false},
 		"a child is going":              {func(r *report) { r.children.unsettled = true }, false},
 		"its status is not written":     {func(r *report) { r.cluster.Status.ReadySummary = "2/3" }, false},
 		"not Ready":                     {func(r *report) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
@@ -69,7 +69,7 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 	} {
 		_, found := atRest(t)
 		test.change(&found)
-		if got := found.settle(object("7"), found.status(), remembered{}); (got != nil) != test.want {
+		if got := found.settle(object("7"), found.status(), clusterMemory{}); (got != nil) != test.want {
 			t.Errorf("%s: settled %t, want %t", name, got != nil, test.want)
 		}
 	}
@@ -101,7 +101,7 @@ func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
 		"another agent": {2, func(m *replication.Member) { m.Status.Protocol = 0 }, false},
 	} {
 		scene, found := atRest(t)
-		known := found.settle(object("7"), found.status(), remembered{})
+		known := found.settle(object("7"), found.status(), clusterMemory{})
 		if known == nil {
 			t.Fatal("a cluster as it should be is not settled")
 		}
@@ -125,20 +125,20 @@ func TestASettledClusterIsLookedAtAgainWhenAnythingHasAnotherVersion(t *testing.
 	n, now := names{"shop", "db1"}, time.Unix(5000, 0)
 	s.now = func() time.Time { return now }
 	key := types.NamespacedName{Namespace: "shop", Name: "db1"}
-	settle := func(change func(*settled)) {
-		known := &settled{uid: owner.GetUID(), version: owner.GetResourceVersion(), children: digest(s.versions(n)), until: now.Add(time.Minute)}
+	settle := func(change func(*restingCluster)) {
+		known := &restingCluster{uid: owner.GetUID(), version: owner.GetResourceVersion(), children: digest(s.versions(n)), until: now.Add(time.Minute)}
 		change(known)
 		s.memory.settle(key, known)
 	}
 	for name, test := range map[string]struct {
-		change func(*settled)
+		change func(*restingCluster)
 		want   bool
 	}{
-		"nothing":                       {func(*settled) {}, true},
-		"the cluster":                   {func(k *settled) { k.version = "4" }, false},
-		"a child":                       {func(k *settled) { k.children++ }, false},
-		"the time for a full pass":      {func(k *settled) { k.until = now }, false},
-		"the cluster was created again": {func(k *settled) { k.uid = "another" }, false},
+		"nothing":                       {func(*restingCluster) {}, true},
+		"the cluster":                   {func(k *restingCluster) { k.version = "4" }, false},
+		"a child":                       {func(k *restingCluster) { k.children++ }, false},
+		"the time for a full pass":      {func(k *restingCluster) { k.until = now }, false},
+		"the cluster was created again": {func(k *restingCluster) { k.uid = "another" }, false},
 	} {
 		settle(test.change)
 		if got := s.settledAs(key, owner.GetUID(), owner.GetResourceVersion()) != nil; got != test.want {
@@ -154,15 +154,15 @@ func TestASettledClusterIsLookedAtAgainWhenAnythingHasAnotherVersion(t *testing.
 func TestChildrenAreComparedAgainOnlyAfterAChange(t *testing.T) {
 	t.Parallel()
 	m, key := newMemory(), types.NamespacedName{Namespace: "shop", Name: "db"}
-	if m.isMade(key, made{"a", 1}) {
+	if m.isMade(key, childInputs{"a", 1}) {
 		t.Error("children count as applied before the first look")
 	}
-	m.noteMade(key, made{"a", 1})
-	if !m.isMade(key, made{"a", 1}) || m.isMade(key, made{"a", 2}) || m.isMade(key, made{"b", 1}) {
+	m.noteMade(key, childInputs{"a", 1})
+	if !m.isMade(key, childInputs{"a", 1}) || m.isMade(key, childInputs{"a", 2}) || m.isMade(key, childInputs{"b", 1}) {
 		t.Error("it remembers something else than was noted")
 	}
 	m.forget(key)
-	if m.isMade(key, made{"a", 1}) {
+	if m.isMade(key, childInputs{"a", 1}) {
 		t.Error("a cluster that is gone is remembered")
 	}
 }
@@ -176,7 +176,7 @@ func TestALookIsShortWhereAMemberHangs(t *testing.T) {
 	}
 	defer silent.Close()
 	_, found := atRest(t)
-	known := found.settle(object("7"), found.status(), remembered{agents: agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, agentTimeout)})
+	known := found.settle(object("7"), found.status(), clusterMemory{agents: agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, agentTimeout)})
 	known.addresses = slices.Repeat([]string{"127.0.77.1"}, 3)
 	began := time.Now()
 	if known.holds(t.Context()) {

@@ -27,8 +27,8 @@ const (
 // maxSteps limits how many steps one look at the certificates may take: adding a new CA takes three or four.
 const maxSteps = 5
 
-// papers are the result of a look at a cluster's certificates.
-type papers struct {
+// certificateState are the result of a look at a cluster's certificates.
+type certificateState struct {
 	// security is how the operator connects to agents and transfers.
 	security *tls.Config
 	// bundle are the CAs that clients should trust, in PEM.
@@ -44,8 +44,8 @@ type papers struct {
 	stuck, unpublished bool
 }
 
-// look is one look at a cluster's certificates.
-type look struct {
+// certificateCheck is one look at a cluster's certificates.
+type certificateCheck struct {
 	names
 	situation
 	owner *unstructured.Unstructured
@@ -59,9 +59,9 @@ type look struct {
 
 // certificates reads a cluster's CAs and its members' certificate, creates what is missing, and takes the steps that are due. Each step is
 // one write, so that the next pass can continue after a crash, also of another operator.
-func (r *reconciler) certificates(ctx context.Context, l look) (papers, error) {
+func (r *reconciler) certificates(ctx context.Context, l certificateCheck) (certificateState, error) {
 	if err := r.observeCertificates(ctx, &l); err != nil {
-		return papers{}, err
+		return certificateState{}, err
 	}
 	due := l.next(l.now)
 	for range maxSteps {
@@ -77,12 +77,12 @@ func (r *reconciler) certificates(ctx context.Context, l look) (papers, error) {
 	return l.papers(due)
 }
 
-func (r *reconciler) observeCertificates(ctx context.Context, l *look) error {
+func (r *reconciler) observeCertificates(ctx context.Context, l *certificateCheck) error {
 	var err error
 	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.names, l.owner.GetUID()); err != nil {
 		return err
 	}
-	l.told, l.clientsTold = readTold(l.kept, annotationTold), readTold(l.kept, annotationClientsTold)
+	l.membersHaveCASince, l.clientsHaveCASince = readDistribution(l.kept, annotationTold), readDistribution(l.kept, annotationClientsTold)
 	if l.given, err = r.ownSecret(ctx, l.owner, l.names, l.certificate()); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *look) error {
 }
 
 // observePublished checks whether clients can read which CAs to trust.
-func (r *reconciler) observePublished(ctx context.Context, l *look) error {
+func (r *reconciler) observePublished(ctx context.Context, l *certificateCheck) error {
 	found, err := r.api.Get(ctx, configs(), l.namespace, l.trust())
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -121,7 +121,7 @@ func (r *reconciler) observePublished(ctx context.Context, l *look) error {
 }
 
 // readGiven reads what the members were given.
-func (l *look) readGiven() error {
+func (l *certificateCheck) readGiven() error {
 	l.content = nil
 	if l.given != nil {
 		var err error
@@ -136,19 +136,19 @@ func (l *look) readGiven() error {
 }
 
 // digest identifies what the members were given.
-func (l *look) digest() string {
+func (l *certificateCheck) digest() string {
 	return agent.TLSDigest(l.content[keyAuthorities], l.content[keyCertificate])
 }
 
 // takeStep carries out one step. If the step cannot be written, the look stays as it was.
-func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
+func (r *reconciler) takeStep(ctx context.Context, l *certificateCheck, due nextStep) error {
 	switch due.step {
 	case stepTrust, stepSign:
 		return r.give(ctx, l, due.issuer)
 	case stepNote:
-		return r.note(ctx, l, annotationTold, &l.told)
+		return r.note(ctx, l, annotationTold, &l.membersHaveCASince)
 	case stepNoteClients:
-		return r.note(ctx, l, annotationClientsTold, &l.clientsTold)
+		return r.note(ctx, l, annotationClientsTold, &l.clientsHaveCASince)
 	case stepKeep, stepStart, stepBring, stepForget:
 	}
 	held, err := l.replace(due.step, l.names, l.now)
@@ -160,12 +160,12 @@ func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
 		return err
 	}
 	l.authorities, l.kept = held, written
-	l.told, l.clientsTold, l.published = time.Time{}, time.Time{}, false
+	l.membersHaveCASince, l.clientsHaveCASince, l.published = time.Time{}, time.Time{}, false
 	return nil
 }
 
 // note records in an annotation that members or clients have the newest CA by now.
-func (r *reconciler) note(ctx context.Context, l *look, annotation string, told *time.Time) error {
+func (r *reconciler) note(ctx context.Context, l *certificateCheck, annotation string, told *time.Time) error {
 	written, err := r.noteTold(ctx, l.kept, annotation, l.now)
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (r *reconciler) note(ctx context.Context, l *look, annotation string, told 
 }
 
 // give gives the members the CAs to trust and, with an issuer, a new certificate.
-func (r *reconciler) give(ctx context.Context, l *look, issuer *tls.Certificate) error {
+func (r *reconciler) give(ctx context.Context, l *certificateCheck, issuer *tls.Certificate) error {
 	data := map[string][]byte{keyAuthorities: l.authorities.Bundle()}
 	if issuer != nil {
 		made, err := newMemberCertificate(l.names, issuer, l.now)
@@ -199,17 +199,17 @@ func (r *reconciler) give(ctx context.Context, l *look, issuer *tls.Certificate)
 }
 
 // papers returns the result of a look.
-func (l *look) papers(last move) (papers, error) {
+func (l *certificateCheck) papers(last nextStep) (certificateState, error) {
 	held := l.authorities
 	security, err := agent.OperatorTLS(held, l.now)
 	if err != nil {
-		return papers{}, err
+		return certificateState{}, err
 	}
-	found := papers{security: security, bundle: held.Bundle(), digest: l.digest(), awaited: last.waits == waitForMembers, rotation: rotationOf(l.names, last, l.asked)}
+	found := certificateState{security: security, bundle: held.Bundle(), digest: l.digest(), awaited: last.waits == waitForMembers, rotation: rotationOf(l.names, last, l.asked)}
 	found.unpublished = last.waits == waitForClients && !l.published
 	if one := l.shown(); one != nil && one.PrivateKey == nil {
-		found.lost = l.told
-		if l.told.IsZero() {
+		found.lost = l.membersHaveCASince
+		if l.membersHaveCASince.IsZero() {
 			found.lost = madeAt(held[0].Leaf)
 		}
 	}
@@ -218,18 +218,18 @@ func (l *look) papers(last move) (papers, error) {
 
 // stuck returns the result of a look in which a step could not be written. As long as the members' certificate is valid, the operator still
 // reaches them.
-func (l *look) stuck(err error) (papers, error) {
+func (l *certificateCheck) stuck(err error) (certificateState, error) {
 	if len(l.authorities) == 0 || !l.serves(l.now) {
-		return papers{}, err
+		return certificateState{}, err
 	}
-	found, failed := l.papers(move{step: stepKeep})
+	found, failed := l.papers(nextStep{step: stepKeep})
 	found.stuck = true
 	return found, errors.Join(err, failed)
 }
 
 // lostSince returns when a CA was lost, by this operator's clock. If the clock of the operator that created the new CA is ahead, it is when
 // this operator saw the new CA first.
-func (p papers) lostSince(former papers, now time.Time) time.Time {
+func (p certificateState) lostSince(former certificateState, now time.Time) time.Time {
 	switch {
 	case !p.lost.After(now):
 		return p.lost
@@ -239,8 +239,8 @@ func (p papers) lostSince(former papers, now time.Time) time.Time {
 	return now
 }
 
-// carry lets the operator continue to show certificates of CAs whose keys are lost, as long as they last.
-func (p papers) carry(former *tls.Config, now time.Time) {
+// keepOldCertificates lets the operator continue to show certificates of CAs whose keys are lost, as long as they last.
+func (p certificateState) keepOldCertificates(former *tls.Config, now time.Time) {
 	if former == nil || p.lost.IsZero() {
 		return
 	}

@@ -186,7 +186,7 @@ func TestTheUsersChoiceComesLast(t *testing.T) {
 	t.Parallel()
 	chosen := map[string]string{"innodb-buffer-pool-size": "1G", "loose_innodb_redo_log_capacity": "200M", "loose-session_track_gtids": "OFF"}
 	shared := renderConfig(aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = chosen }))
-	got := inForce(sizing.Tune(sizing.Given{Memory: 4 << 30, CPU: 4000, Volume: 1 << 40}).Config() + shared)
+	got := inForce(sizing.Tune(sizing.Resources{Memory: 4 << 30, CPU: 4000, Volume: 1 << 40}).Config() + shared)
 	for name, want := range map[string]string{"innodb_buffer_pool_size": "1G", "innodb_redo_log_capacity": "200M", "session_track_gtids": "OFF", "innodb_buffer_pool_instances": "1"} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)

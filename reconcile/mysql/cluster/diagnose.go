@@ -14,7 +14,7 @@ import (
 
 // diagnose finds why the members' Pods do not run, the most useful reason first; nil if there is none. It reads what Kubernetes reports, so
 // that users need not.
-func diagnose(cluster v1.MySQLCluster, seen observation) *problem {
+func diagnose(cluster v1.MySQLCluster, seen observed) *problem {
 	for _, volume := range seen.volumes {
 		if found := diagnoseVolume(volume); found != nil {
 			return found
@@ -35,7 +35,7 @@ func diagnose(cluster v1.MySQLCluster, seen observation) *problem {
 const volumeLate = 30 * time.Second
 
 // lateVolume finds a claim whose provisioner does not deliver. Nothing else reports that: the scheduler has chosen a node and waits.
-func lateVolume(seen observation) *problem {
+func lateVolume(seen observed) *problem {
 	for _, volume := range seen.volumes {
 		if volume.Status.Phase == corev1.ClaimPending && seen.now.Sub(volume.CreationTimestamp.Time) > volumeLate {
 			return &problem{reasonVolumePending, fmt.Sprintf("volume claim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", volume.Name, *volume.Spec.StorageClassName, volume.Name), false}

@@ -27,21 +27,21 @@ func looping(container, reason, message string, code int32) corev1.ContainerStat
 	return status
 }
 
-func podWith(init, running []corev1.ContainerStatus, conditions ...corev1.PodCondition) observation {
+func podWith(init, running []corev1.ContainerStatus, conditions ...corev1.PodCondition) observed {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0"}}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: init, ContainerStatuses: running, Conditions: conditions}
-	return observation{pods: []corev1.Pod{pod}}
+	return observed{pods: []corev1.Pod{pod}}
 }
 
-func claim(phase corev1.PersistentVolumeClaimPhase, class *string) observation {
-	return observation{volumes: []corev1.PersistentVolumeClaim{{
+func claim(phase corev1.PersistentVolumeClaimPhase, class *string) observed {
+	return observed{volumes: []corev1.PersistentVolumeClaim{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-db-0"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: class},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: phase},
 	}}}
 }
 
 // at returns a scene this long after its claims were created.
-func at(after time.Duration, seen observation) observation {
+func at(after time.Duration, seen observed) observed {
 	made := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	seen.now = made.Add(after)
 	for index := range seen.volumes {
@@ -65,13 +65,13 @@ func TestDiagnose(t *testing.T) {
 	fast := "fast"
 	one := func(status corev1.ContainerStatus) []corev1.ContainerStatus { return []corev1.ContainerStatus{status} }
 	tests := map[string]struct {
-		seen    observation
+		seen    observed
 		reason  string
 		says    string
 		stalled bool
 	}{
-		"nothing is there yet": {observation{}, "", "", false},
-		"all runs":             {observation{pods: []corev1.Pod{readyPod("db-0")}}, "", "", false},
+		"nothing is there yet": {observed{}, "", "", false},
+		"all runs":             {observed{pods: []corev1.Pod{readyPod("db-0")}}, "", "", false},
 		"containers begin":     {podWith(one(waiting(containerPrepare, "PodInitializing", "")), one(waiting(containerMysqld, "PodInitializing", ""))), "", "", false},
 		"no default StorageClass": {
 			claim(corev1.ClaimPending, nil), reasonNoStorageClass, "spec.storageClassName", true},
@@ -79,7 +79,7 @@ func TestDiagnose(t *testing.T) {
 		"a volume that does not come": {at(time.Minute, claim(corev1.ClaimPending, &fast)), reasonVolumePending, "StorageClass fast", false},
 		"a volume that took its time": {at(time.Minute, claim(corev1.ClaimBound, &fast)), "", "", false},
 		"a volume for which no node is found": {
-			func() observation {
+			func() observed {
 				seen := podWith(nil, nil, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: `storageclass "fast" not found`})
 				seen.volumes = claim(corev1.ClaimPending, &fast).volumes
 				return at(time.Minute, seen)
@@ -128,8 +128,8 @@ func TestDiagnose(t *testing.T) {
 		"mysqld stopped cleanly": {
 			podWith(nil, one(ended(containerMysqld, "Completed", "", 0))), "", "", false},
 		"a failure of long ago": {
-			func() observation {
-				seen := observation{pods: []corev1.Pod{readyPod("db-0")}}
+			func() observed {
+				seen := observed{pods: []corev1.Pod{readyPod("db-0")}}
 				seen.pods[0].Status.ContainerStatuses[0].LastTerminationState = ended(containerMysqld, "Error", newerData, 1).State
 				return seen
 			}(), "", "", false},

@@ -92,9 +92,9 @@ func (r report) allTellOfDisk() bool {
 	})
 }
 
-// tellWarnings sends an event when a condition that warns begins. For conditions that follow from what the user asked for, it also sends
+// warningEvents sends an event when a condition that warns begins. For conditions that follow from what the user asked for, it also sends
 // one when the message changes.
-func tellWarnings(before, after v1.MySQLClusterStatus) []reconcile.Event {
+func warningEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	for _, kind := range []string{conditionOvercommitted, conditionDisk, conditionPrepared, conditionPrimaryFirst, conditionUpgrade} {
 		was, is := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(after.Conditions, kind)

@@ -15,11 +15,11 @@ func disk(level replication.DiskLevel) func(*replication.Status) {
 	return func(s *replication.Status) { s.Disk = replication.Disk{Size: 1 << 30, Free: 1 << 29, Level: level} }
 }
 
-// TestTooLittleRoomIsToldOnce: a volume fills up, is full, its member does not answer, its Pod is created again, and it has room again.
-func TestTooLittleRoomIsToldOnce(t *testing.T) {
+// TestDiskPressureIsReportedOnce: a volume fills up, is full, its member does not answer, its Pod is created again, and it has room again.
+func TestDiskPressureIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 2).member(0, true, disk(replication.DiskRoomy)).member(1, true, disk(replication.DiskRoomy))
-	status := carried(s.cluster)
+	status := previousStatus(s.cluster)
 	for _, moment := range []struct {
 		name          string
 		change        func()
@@ -44,7 +44,7 @@ func TestTooLittleRoomIsToldOnce(t *testing.T) {
 	} {
 		moment.change()
 		before := status
-		status = carried(v1.MySQLCluster{ObjectMeta: s.cluster.ObjectMeta, Spec: s.cluster.Spec, Status: before})
+		status = previousStatus(v1.MySQLCluster{ObjectMeta: s.cluster.ObjectMeta, Spec: s.cluster.Spec, Status: before})
 		report{cluster: s.cluster, seen: s.seen}.describeDisk(&status)
 		reason, message := "", ""
 		if found := meta.FindStatusCondition(status.Conditions, conditionDisk); found != nil {
@@ -53,7 +53,7 @@ func TestTooLittleRoomIsToldOnce(t *testing.T) {
 		if reason != moment.reason || !strings.Contains(message, moment.names) {
 			t.Errorf("%s: %q %q, want %q of %q", moment.name, reason, message, moment.reason, moment.names)
 		}
-		if events := tellWarnings(before, status); len(events) != moment.events {
+		if events := warningEvents(before, status); len(events) != moment.events {
 			t.Errorf("%s: events %+v, want %d", moment.name, events, moment.events)
 		}
 	}

@@ -57,7 +57,7 @@ func gtids(t *testing.T, text string) replication.GTIDSet {
 type scene struct {
 	t       *testing.T
 	cluster v1.MySQLCluster
-	seen    observation
+	seen    observed
 	record  replication.Record
 }
 

@@ -50,11 +50,11 @@ func TestTheHollowEventNamesMembersAndRemedy(t *testing.T) {
 func TestAMatchIsLookedAtSoon(t *testing.T) {
 	t.Parallel()
 	_, found := atRest(t)
-	if got := found.prospect(found.status()).next(); got != calmEvery {
+	if got := found.prospect(found.status()).requeueAfter(); got != calmEvery {
 		t.Fatalf("a cluster at rest is looked at after %s", got)
 	}
 	found.matched = true
-	if got := found.prospect(found.status()).next(); got != stepEvery {
+	if got := found.prospect(found.status()).requeueAfter(); got != stepEvery {
 		t.Errorf("it is looked at again after %s", got)
 	}
 }

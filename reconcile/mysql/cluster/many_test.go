@@ -255,7 +255,7 @@ func (s *shopOf) owner(tb testing.TB, name string) *unstructured.Unstructured {
 // look observes the children of one cluster.
 func (s *shopOf) look(tb testing.TB, owner *unstructured.Unstructured) {
 	tb.Helper()
-	var seen observation
+	var seen observed
 	if err := s.observeChildren(tb.Context(), owner, names{"shop", owner.GetName()}, &seen); err != nil {
 		tb.Fatal(err)
 	}

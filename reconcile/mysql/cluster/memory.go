@@ -19,30 +19,30 @@ const agentTimeout = 2 * time.Second
 // memory is what a reconciler remembers of the clusters between passes: only what it could find out again at any time.
 type memory struct {
 	mu       sync.Mutex
-	clusters map[types.NamespacedName]remembered
-	sights   map[types.NamespacedName]sight
+	clusters map[types.NamespacedName]clusterMemory
+	sights   map[types.NamespacedName]lookHistory
 	// calm are the clusters that have nothing to do. unchanged are the inputs of each cluster's children when none of them had to be
 	// changed.
-	calm      map[types.NamespacedName]*settled
-	unchanged map[types.NamespacedName]made
+	calm      map[types.NamespacedName]*restingCluster
+	unchanged map[types.NamespacedName]childInputs
 	// hollow is when the operator last sent a cluster's event about hollow transactions.
-	hollow map[types.NamespacedName]telling
+	hollow map[types.NamespacedName]eventRecord
 	// held is why clusters' members do not get what the spec asks for, so that not every look must find that out again.
-	held map[types.NamespacedName]heldFor
+	held map[types.NamespacedName]heldBackResult
 	// failures records since when this process has seen that a restore has ended.
-	failures *transfer.Sightings
+	failures *transfer.Stopwatch
 }
 
 func newMemory() *memory {
 	return &memory{
-		clusters: map[types.NamespacedName]remembered{}, sights: map[types.NamespacedName]sight{},
-		calm: map[types.NamespacedName]*settled{}, unchanged: map[types.NamespacedName]made{},
-		hollow: map[types.NamespacedName]telling{}, held: map[types.NamespacedName]heldFor{}, failures: transfer.NewSightings(),
+		clusters: map[types.NamespacedName]clusterMemory{}, sights: map[types.NamespacedName]lookHistory{},
+		calm: map[types.NamespacedName]*restingCluster{}, unchanged: map[types.NamespacedName]childInputs{},
+		hollow: map[types.NamespacedName]eventRecord{}, held: map[types.NamespacedName]heldBackResult{}, failures: transfer.NewStopwatch(),
 	}
 }
 
-// sight is what a cluster looked like at the last look. It shows for how long nothing has changed.
-type sight struct {
+// lookHistory is what a cluster looked like at the last look. It shows for how long nothing has changed.
+type lookHistory struct {
 	uid    types.UID
 	digest uint64
 	// idle counts the looks since the last change, and looks how often the Secrets were read since then.
@@ -53,31 +53,31 @@ type sight struct {
 	uses string
 }
 
-// made identifies the inputs of a cluster's children.
-type made struct {
+// childInputs identifies the inputs of a cluster's children.
+type childInputs struct {
 	uid    types.UID
 	digest uint64
 }
 
-// heldFor is why settings or an image are held back, the inputs of that, and until when it need not be found out again.
-type heldFor struct {
-	of    made
+// heldBackResult is why settings or an image are held back, the inputs of that, and until when it need not be found out again.
+type heldBackResult struct {
+	of    childInputs
 	found problem
 	until time.Time
 }
 
-// telling is when the operator reported something about a cluster.
-type telling struct {
+// eventRecord is when the operator reported something about a cluster.
+type eventRecord struct {
 	uid types.UID
 	at  time.Time
 }
 
-type remembered struct {
+type clusterMemory struct {
 	uid types.UID
 	// secret is the name of the user's Secret that passed the check.
 	secret string
 	// papers are what was found out about the certificates; security is how the operator connects to agents and transfers.
-	papers
+	certificateState
 	// asked is what the user asked for about the CA when the Secrets were read.
 	asked  rotationRequest
 	agents *agent.Client
@@ -89,28 +89,28 @@ type remembered struct {
 	looked time.Time
 }
 
-// reaching returns clients that show and trust what security says. It returns the known clients, with their open connections, as long as
+// withClients returns clients that show and trust what security says. It returns the known clients, with their open connections, as long as
 // they trust the same CA and show a certificate that lasts.
-func (known remembered) reaching(security *tls.Config, now time.Time) remembered {
+func (known clusterMemory) withClients(security *tls.Config, now time.Time) clusterMemory {
 	if known.security != nil && known.security.RootCAs.Equal(security.RootCAs) && lasts(known.security, now) {
-		return remembered{papers: papers{security: known.security}, agents: known.agents, transfers: known.transfers}
+		return clusterMemory{certificateState: certificateState{security: known.security}, agents: known.agents, transfers: known.transfers}
 	}
 	if known.agents != nil {
 		known.agents.Close()
 	}
-	return remembered{papers: papers{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: transfer.NewClient(security, agentTimeout, agent.Port)}
+	return clusterMemory{certificateState: certificateState{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: transfer.NewClient(security, agentTimeout, agent.Port)}
 }
 
 // stillHolds reports whether nothing requires another look at the Secrets: neither the cluster, nor the certificates that its members use
 // by now, nor the time since the last look.
-func (known remembered) stillHolds(cluster v1.MySQLCluster, last sight, now time.Time) bool {
+func (known clusterMemory) stillHolds(cluster v1.MySQLCluster, last lookHistory, now time.Time) bool {
 	every := secretsAfter(isAtRest(cluster.Status), last.wanted, last.looks)
 	return now.Before(known.lookAgain(every)) && known.secret == cluster.Spec.Secret && known.asked.same(rotationRequestOf(cluster.Annotations)) &&
-		!known.ripe(last.uses)
+		!known.isStepDue(last.uses)
 }
 
 // lookAgain returns when to read the Secrets again: after a while, or at the time of AnnotationRotate, if that comes first.
-func (known remembered) lookAgain(every time.Duration) time.Time {
+func (known clusterMemory) lookAgain(every time.Duration) time.Time {
 	again := known.looked.Add(every)
 	if asked := known.asked.before; asked.After(known.looked) && asked.Before(again) {
 		return asked
@@ -133,33 +133,33 @@ func isFresh(own *x509.Certificate, now time.Time) bool {
 }
 
 // recall returns what is known of a cluster; nothing for one that only has the same name.
-func (m *memory) recall(key types.NamespacedName, uid types.UID) remembered {
+func (m *memory) recall(key types.NamespacedName, uid types.UID) clusterMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.clusters[key]; known.uid == uid {
 		return known
 	}
-	return remembered{}
+	return clusterMemory{}
 }
 
-func (m *memory) keep(key types.NamespacedName, what remembered) {
+func (m *memory) keep(key types.NamespacedName, what clusterMemory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters[key] = what
 }
 
 // sight returns how a cluster looked last.
-func (m *memory) sight(key types.NamespacedName, uid types.UID) sight {
+func (m *memory) sight(key types.NamespacedName, uid types.UID) lookHistory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if last := m.sights[key]; last.uid == uid {
 		return last
 	}
-	return sight{uid: uid}
+	return lookHistory{uid: uid}
 }
 
 // see records how a cluster looks now, and returns for how many looks it has looked the same.
-func (m *memory) see(key types.NamespacedName, now sight) (idle int) {
+func (m *memory) see(key types.NamespacedName, now lookHistory) (idle int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if last := m.sights[key]; last.uid == now.uid && last.digest == now.digest {
@@ -175,14 +175,14 @@ func (m *memory) lookedAtSecrets(key types.NamespacedName, uid types.UID) {
 	defer m.mu.Unlock()
 	last := m.sights[key]
 	if last.uid != uid {
-		last = sight{uid: uid}
+		last = lookHistory{uid: uid}
 	}
 	last.looks++
 	m.sights[key] = last
 }
 
 // settled returns a cluster that had nothing to do at the last look; nil for any other.
-func (m *memory) settled(key types.NamespacedName, uid types.UID) *settled {
+func (m *memory) settled(key types.NamespacedName, uid types.UID) *restingCluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.calm[key]; known != nil && known.uid == uid {
@@ -192,7 +192,7 @@ func (m *memory) settled(key types.NamespacedName, uid types.UID) *settled {
 }
 
 // settle remembers a cluster that has nothing to do; nil means that it has.
-func (m *memory) settle(key types.NamespacedName, what *settled) {
+func (m *memory) settle(key types.NamespacedName, what *restingCluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if what == nil {
@@ -209,26 +209,26 @@ func (m *memory) tellsHollow(key types.NamespacedName, uid types.UID, now time.T
 	if last := m.hollow[key]; last.uid == uid && now.Sub(last.at) < hollowEvery {
 		return false
 	}
-	m.hollow[key] = telling{uid, now}
+	m.hollow[key] = eventRecord{uid, now}
 	return true
 }
 
 // isMade reports whether the children that follow from these inputs were found to be as they should be.
-func (m *memory) isMade(key types.NamespacedName, of made) bool {
+func (m *memory) isMade(key types.NamespacedName, of childInputs) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.unchanged[key] == of
 }
 
 // noteMade records the inputs of children that are all as they should be.
-func (m *memory) noteMade(key types.NamespacedName, of made) {
+func (m *memory) noteMade(key types.NamespacedName, of childInputs) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unchanged[key] = of
 }
 
 // heldSettings returns why settings or an image are held back, if that was found out recently and nothing has changed; nil otherwise.
-func (m *memory) heldSettings(key types.NamespacedName, of made, now time.Time) *problem {
+func (m *memory) heldSettings(key types.NamespacedName, of childInputs, now time.Time) *problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.held[key]
@@ -239,14 +239,14 @@ func (m *memory) heldSettings(key types.NamespacedName, of made, now time.Time) 
 }
 
 // holdSettings remembers why settings or an image are held back.
-func (m *memory) holdSettings(key types.NamespacedName, what heldFor) {
+func (m *memory) holdSettings(key types.NamespacedName, what heldBackResult) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held[key] = what
 }
 
-// hangUp closes the connections to the agents of a cluster that the operator does not look after at present.
-func (m *memory) hangUp(key types.NamespacedName) {
+// closeConnections closes the connections to the agents of a cluster that the operator does not look after at present.
+func (m *memory) closeConnections(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.clusters[key]; known.agents != nil {
@@ -255,7 +255,7 @@ func (m *memory) hangUp(key types.NamespacedName) {
 }
 
 func (m *memory) forget(key types.NamespacedName) {
-	m.hangUp(key)
+	m.closeConnections(key)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.clusters, key)

@@ -18,8 +18,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// observation is what a pass saw. All decisions follow from it and from the cluster resource.
-type observation struct {
+// observed is what a pass saw. All decisions follow from it and from the cluster resource.
+type observed struct {
 	now time.Time
 	// versions are the resourceVersions of the children in the caches.
 	versions string
@@ -38,9 +38,9 @@ type observation struct {
 }
 
 // observe reads the children from the caches and asks the agents.
-func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, agents *agent.Client) (observation, error) {
+func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, agents *agent.Client) (observed, error) {
 	n := names{cluster.Namespace, cluster.Name}
-	seen := observation{now: r.now(), route: cluster.Status.Primary}
+	seen := observed{now: r.now(), route: cluster.Status.Primary}
 	if seen.route == "" {
 		seen.route = r.routed(n)
 	}
@@ -52,14 +52,14 @@ func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructur
 		return seen, err
 	}
 	seen.members = membersOf(n, cluster, seen)
-	if err := r.proveAbsent(ctx, owner, cluster, &seen); err != nil {
+	if err := r.confirmAbsent(ctx, owner, cluster, &seen); err != nil {
 		return seen, err
 	}
 	askAgents(ctx, agents, cluster.Status.Primary, seen.members, seen.addresses())
 	return seen, nil
 }
 
-func (r *reconciler) observeChildren(ctx context.Context, owner *unstructured.Unstructured, n names, seen *observation) error {
+func (r *reconciler) observeChildren(ctx context.Context, owner *unstructured.Unstructured, n names, seen *observed) error {
 	var err error
 	if object, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster); found {
 		seen.set, err = ownSet(owner, object, n)
@@ -109,7 +109,7 @@ func (r *reconciler) versions(n names) string {
 }
 
 // membersOf lists every member that exists, existed or should exist.
-func membersOf(n names, cluster v1.MySQLCluster, seen observation) []replication.Member {
+func membersOf(n names, cluster v1.MySQLCluster, seen observed) []replication.Member {
 	found := map[int]replication.Member{}
 	note := func(ordinal int, change func(*replication.Member)) {
 		member, known := found[ordinal]
@@ -166,7 +166,7 @@ func wantedReplicas(cluster v1.MySQLCluster) int {
 // defaultReplicas is the schema's default, for objects that were created without it.
 const defaultReplicas = 2
 
-func scaleOf(seen observation) int {
+func scaleOf(seen observed) int {
 	if seen.set == nil || seen.set.Spec.Replicas == nil {
 		return 0
 	}
@@ -207,7 +207,7 @@ func askAgent(ctx context.Context, agents *agent.Client, address string, member 
 }
 
 // addresses returns the IP addresses of the members' agents, in the order of the members; empty where no agent runs.
-func (o observation) addresses() []string {
+func (o observed) addresses() []string {
 	all := make([]string, 0, len(o.members))
 	for _, member := range o.members {
 		address := ""
@@ -219,7 +219,7 @@ func (o observation) addresses() []string {
 	return all
 }
 
-func (o observation) pod(name string) (corev1.Pod, bool) {
+func (o observed) pod(name string) (corev1.Pod, bool) {
 	for _, pod := range o.pods {
 		if pod.Name == name {
 			return pod, true
@@ -229,13 +229,13 @@ func (o observation) pod(name string) (corev1.Pod, bool) {
 }
 
 // serves reports whether clients reach a member through its Service: the member performs its role, and kubelet reports its Pod as ready.
-func (o observation) serves(member replication.Member) bool {
+func (o observed) serves(member replication.Member) bool {
 	pod, found := o.pod(member.Name)
 	return found && isReady(pod) && member.Status != nil && member.Status.Serves()
 }
 
 // heard returns a member's report of itself; nil while the member does not answer.
-func (o observation) heard(name string) *replication.Status {
+func (o observed) heard(name string) *replication.Status {
 	for _, member := range o.members {
 		if member.Name == name {
 			return member.Status

@@ -19,7 +19,7 @@ const eventRestored = "RestoreCompleted"
 
 // blocked returns the status of a cluster that cannot continue: everything known stays, except for the reason.
 func blocked(cluster v1.MySQLCluster, found problem) v1.MySQLClusterStatus {
-	status := carried(cluster)
+	status := previousStatus(cluster)
 	status.Phase = v1.PhaseWaiting
 	if len(cluster.Status.InSync) > 0 {
 		status.Phase = v1.PhaseDegraded
@@ -30,7 +30,7 @@ func blocked(cluster v1.MySQLCluster, found problem) v1.MySQLClusterStatus {
 
 // paused returns the status of a paused cluster.
 func paused(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
-	status := carried(cluster)
+	status := previousStatus(cluster)
 	status.Phase = v1.PhasePaused
 	setReady(&status, metav1.ConditionUnknown, reasonPaused, "spec.paused is true: the operator neither looks at the members nor changes anything")
 	clearProgress(&status)
@@ -45,11 +45,11 @@ func clearProgress(status *v1.MySQLClusterStatus) {
 
 // outcome returns what the engine should write, the events that it should send, and when it should look again.
 func outcome(cluster v1.MySQLCluster, status v1.MySQLClusterStatus, next time.Duration) reconcile.Outcome {
-	return reconcile.Outcome{Status: status, Events: tell(cluster.Status, status), Again: next}
+	return reconcile.Outcome{Status: status, Events: eventsOf(cluster.Status, status), RequeueAfter: next}
 }
 
-// tell turns changes of the status into events. Without a change there is no event.
-func tell(before, after v1.MySQLClusterStatus) []reconcile.Event {
+// eventsOf turns changes of the status into events. Without a change there is no event.
+func eventsOf(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
@@ -63,10 +63,10 @@ func tell(before, after v1.MySQLClusterStatus) []reconcile.Event {
 		}
 		events = append(events, reconcile.Event{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message})
 	}
-	return slices.Concat(events, tellRecord(before, after), tellRotation(before, after), tellWarnings(before, after), tellTables(before, after))
+	return slices.Concat(events, recordEvents(before, after), rotationEvents(before, after), warningEvents(before, after), tableEvents(before, after))
 }
 
-func tellRecord(before, after v1.MySQLClusterStatus) []reconcile.Event {
+func recordEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	say := func(kind, reason, note string) {
 		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: "ChangeRecord", Note: note})

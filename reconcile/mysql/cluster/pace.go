@@ -35,8 +35,8 @@ const (
 	secretsLimit  = 10 * time.Minute
 )
 
-// prospect is what the time until the next look depends on.
-type prospect struct {
+// requeueInput is what the time until the next look depends on.
+type requeueInput struct {
 	// ready reports whether the cluster is at rest, stalled whether it waits for a user's help.
 	ready, stalled bool
 	// heard reports whether a member's agent answered, asked whether one runs and should have answered.
@@ -49,8 +49,8 @@ type prospect struct {
 	due time.Duration
 }
 
-// next returns how long to wait for the next look, if no event comes first.
-func (p prospect) next() time.Duration {
+// requeueAfter returns how long to wait for the next look, if no event comes first.
+func (p requeueInput) requeueAfter() time.Duration {
 	first := stepEvery
 	if p.stalled {
 		first = helpEvery
@@ -108,8 +108,8 @@ func jittered(longest time.Duration) time.Duration {
 }
 
 // prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
-func (r report) prospect(status v1.MySQLClusterStatus) prospect {
-	ahead := prospect{
+func (r report) prospect(status v1.MySQLClusterStatus) requeueInput {
+	ahead := requeueInput{
 		ready:     isAtRest(status),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
 		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(namesOf(r.cluster), r.seen)) > 0,
@@ -136,7 +136,7 @@ func sooner(one, other time.Duration) time.Duration {
 }
 
 // untilLate returns the time until the next pending volume is late; zero for none.
-func untilLate(seen observation) time.Duration {
+func untilLate(seen observed) time.Duration {
 	soonest := time.Duration(0)
 	for _, volume := range seen.volumes {
 		left := volumeLate - seen.now.Sub(volume.CreationTimestamp.Time) + time.Second
@@ -149,7 +149,7 @@ func untilLate(seen observation) time.Duration {
 
 // wantsSecrets reports whether a Pod may wait for a Secret, or show or trust an old certificate. Such a Pod is on a node. Its agent does
 // not run, for another reason than a missing image, or does not answer.
-func wantsSecrets(cluster v1.MySQLCluster, seen observation) bool {
+func wantsSecrets(cluster v1.MySQLCluster, seen observed) bool {
 	for _, pod := range seen.pods {
 		if found := diagnosePod(cluster, pod); found != nil && found.reason == reasonImagePull {
 			continue

@@ -12,22 +12,22 @@ import (
 
 func TestNextLookBacksOffOnlyWhereNoMemberAnswers(t *testing.T) {
 	t.Parallel()
-	seconds := func(idle int, p prospect) time.Duration { p.idle = idle; return p.next() / time.Second }
+	seconds := func(idle int, p requeueInput) time.Duration { p.idle = idle; return p.requeueAfter() / time.Second }
 	tests := map[string]struct {
-		prospect prospect
+		prospect requeueInput
 		// want is the time in seconds after 0, 1, 2, 3 and 100 looks at which nothing had changed.
 		want []time.Duration
 	}{
-		"Ready":                                   {prospect{ready: true, heard: true, asked: true}, []time.Duration{10, 10, 10, 10, 10}},
-		"a member answers":                        {prospect{heard: true, asked: true}, []time.Duration{1, 1, 1, 1, 1}},
-		"a member answers, and help is needed":    {prospect{heard: true, asked: true, stalled: true, unwatched: true}, []time.Duration{5, 5, 5, 5, 5}},
-		"agents run, and none answers":            {prospect{asked: true}, []time.Duration{1, 1, 1, 1, 10}},
-		"Kubernetes starts Pods":                  {prospect{}, []time.Duration{1, 4, 16, 64, 300}},
-		"an image cannot be pulled":               {prospect{stalled: true}, []time.Duration{5, 20, 80, 300, 300}},
-		"a Secret is missing":                     {prospect{stalled: true, unwatched: true}, []time.Duration{5, 10, 20, 30, 30}},
-		"a predecessor has to go":                 {prospect{unwatched: true}, []time.Duration{1, 2, 4, 8, 30}},
-		"a volume is late in three seconds":       {prospect{due: 3 * time.Second}, []time.Duration{1, 3, 3, 3, 3}},
-		"a volume is late later than anyone asks": {prospect{ready: true, due: time.Hour}, []time.Duration{10, 10, 10, 10, 10}},
+		"Ready":                                   {requeueInput{ready: true, heard: true, asked: true}, []time.Duration{10, 10, 10, 10, 10}},
+		"a member answers":                        {requeueInput{heard: true, asked: true}, []time.Duration{1, 1, 1, 1, 1}},
+		"a member answers, and help is needed":    {requeueInput{heard: true, asked: true, stalled: true, unwatched: true}, []time.Duration{5, 5, 5, 5, 5}},
+		"agents run, and none answers":            {requeueInput{asked: true}, []time.Duration{1, 1, 1, 1, 10}},
+		"Kubernetes starts Pods":                  {requeueInput{}, []time.Duration{1, 4, 16, 64, 300}},
+		"an image cannot be pulled":               {requeueInput{stalled: true}, []time.Duration{5, 20, 80, 300, 300}},
+		"a Secret is missing":                     {requeueInput{stalled: true, unwatched: true}, []time.Duration{5, 10, 20, 30, 30}},
+		"a predecessor has to go":                 {requeueInput{unwatched: true}, []time.Duration{1, 2, 4, 8, 30}},
+		"a volume is late in three seconds":       {requeueInput{due: 3 * time.Second}, []time.Duration{1, 3, 3, 3, 3}},
+		"a volume is late later than anyone asks": {requeueInput{ready: true, due: time.Hour}, []time.Duration{10, 10, 10, 10, 10}},
 	}
 	for name, test := range tests {
 		got := []time.Duration{}
@@ -135,7 +135,7 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 	} {
 		ahead := test.report.prospect(test.report.status())
 		ahead.idle = 100
-		if got := (expected{ahead.next(), wantsSecrets(test.report.cluster, test.report.seen)}); got != test.want {
+		if got := (expected{ahead.requeueAfter(), wantsSecrets(test.report.cluster, test.report.seen)}); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}
@@ -151,15 +151,15 @@ func TestSecretsThatAreDueBringAPass(t *testing.T) {
 		waiting.seen.pods[i].Spec.NodeName = "node-1"
 	}
 	for name, test := range map[string]struct {
-		known remembered
+		known clusterMemory
 		// least and most bound when the next look is, after many looks in which nothing changed.
 		least, most time.Duration
 	}{
-		"looked at just now, and a Pod may wait for one": {remembered{looked: now}, secretsWanted * 7 / 8, secretsWanted},
-		"looked at 50 s ago":                             {remembered{looked: now.Add(-50 * time.Second)}, 8 * time.Second, 10 * time.Second},
-		"they came due during the pass":                  {remembered{looked: now.Add(-secretsWanted)}, stepEvery, stepEvery},
-		"they could not be read":                         {remembered{}, watchedLimit * 7 / 8, watchedLimit},
-		"a user asks for a new CA at a later time":       {remembered{looked: now, asked: rotationRequest{before: now.Add(4 * time.Second)}}, 3 * time.Second, 4 * time.Second},
+		"looked at just now, and a Pod may wait for one": {clusterMemory{looked: now}, secretsWanted * 7 / 8, secretsWanted},
+		"looked at 50 s ago":                             {clusterMemory{looked: now.Add(-50 * time.Second)}, 8 * time.Second, 10 * time.Second},
+		"they came due during the pass":                  {clusterMemory{looked: now.Add(-secretsWanted)}, stepEvery, stepEvery},
+		"they could not be read":                         {clusterMemory{}, watchedLimit * 7 / 8, watchedLimit},
+		"a user asks for a new CA at a later time":       {clusterMemory{looked: now, asked: rotationRequest{before: now.Add(4 * time.Second)}}, 3 * time.Second, 4 * time.Second},
 	} {
 		found := waiting.report(nil, nil)
 		r := reconciler{memory: newMemory(), now: func() time.Time { return now }}
@@ -191,7 +191,7 @@ func TestALateVolumeIsNoticedInTime(t *testing.T) {
 		"late already":   {[]corev1.PersistentVolumeClaim{claim(time.Hour, corev1.ClaimPending)}, 0},
 		"the first late": {[]corev1.PersistentVolumeClaim{claim(5*time.Second, corev1.ClaimPending), claim(20*time.Second, corev1.ClaimPending)}, 11 * time.Second},
 	} {
-		if got := untilLate(observation{now: now, volumes: test.volumes}); got != test.want {
+		if got := untilLate(observed{now: now, volumes: test.volumes}); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
@@ -200,25 +200,25 @@ func TestALateVolumeIsNoticedInTime(t *testing.T) {
 func TestMemoryCountsForHowLongNothingChanged(t *testing.T) {
 	t.Parallel()
 	m, key := newMemory(), types.NamespacedName{Namespace: "shop", Name: "db"}
-	same := sight{uid: "a", digest: 1}
+	same := lookHistory{uid: "a", digest: 1}
 	for want := range 3 {
 		if got := m.see(key, same); got != want {
 			t.Errorf("look %d: nothing changed for %d looks, want %d", want, got, want)
 		}
 	}
 	m.lookedAtSecrets(key, "a")
-	m.see(key, sight{uid: "a", digest: 1, wanted: true})
+	m.see(key, lookHistory{uid: "a", digest: 1, wanted: true})
 	if got := m.sight(key, "a"); got.looks != 1 || !got.wanted || got.idle != 3 {
 		t.Errorf("it remembers %+v", got)
 	}
-	if got := m.see(key, sight{uid: "a", digest: 2}); got != 0 || m.sight(key, "a").looks != 0 {
+	if got := m.see(key, lookHistory{uid: "a", digest: 2}); got != 0 || m.sight(key, "a").looks != 0 {
 		t.Errorf("after a change it remembers %+v", m.sight(key, "a"))
 	}
 	if got := m.sight(key, "b"); got.looks != 0 || got.digest != 0 {
 		t.Errorf("of another cluster with the same name it remembers %+v", got)
 	}
 	m.forget(key)
-	if got := m.see(key, sight{uid: "a", digest: 2}); got != 0 {
+	if got := m.see(key, lookHistory{uid: "a", digest: 2}); got != 0 {
 		t.Errorf("a cluster that is gone is remembered: %d", got)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// office is a running cluster whose Secrets the operator reads again and again.
-type office struct {
+// certificateScene is a running cluster whose Secrets the operator reads again and again.
+type certificateScene struct {
 	*shopOf
 	t       *testing.T
 	cluster v1.MySQLCluster
@@ -24,9 +24,9 @@ type office struct {
 	at      time.Time
 }
 
-func newOffice(t *testing.T) *office {
+func newOffice(t *testing.T) *certificateScene {
 	t.Helper()
-	o := &office{shopOf: newShop(t, 1), t: t, at: time.Now()}
+	o := &certificateScene{shopOf: newShop(t, 1), t: t, at: time.Now()}
 	o.cluster = aCluster(3, func(cluster *v1.MySQLCluster) {
 		cluster.Name, cluster.UID, cluster.Status.Primary = "db0", "uid0", "db0-0"
 	})
@@ -38,26 +38,26 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-func (o *office) look() (remembered, error) {
+func (o *certificateScene) look() (clusterMemory, error) {
 	o.t.Helper()
 	known, _, err := o.prerequisites(o.t.Context(), o.owner, o.cluster)
 	return known, err
 }
 
 // rotate asks for a new CA.
-func (o *office) rotate() {
+func (o *certificateScene) rotate() {
 	o.cluster.Annotations = map[string]string{AnnotationRotate: o.at.Add(time.Minute).UTC().Format(time.RFC3339)}
 	o.at = o.at.Add(2 * time.Minute)
 }
 
 // publish creates the ConfigMap for clients.
-func (o *office) publish(known remembered) {
+func (o *certificateScene) publish(known clusterMemory) {
 	o.live.Store("configmaps/db0-ca-cert", trustMap(names{"shop", "db0"}, known.bundle))
 }
 
-// TestCertificatesThatCannotBeWrittenKeepNobodyFromTheMembers: the members' certificates are valid, something refuses their renewal, and
+// TestUnwritableCertificatesDoNotBlockThePass: the members' certificates are valid, something refuses their renewal, and
 // the operator restarts.
-func TestCertificatesThatCannotBeWrittenKeepNobodyFromTheMembers(t *testing.T) {
+func TestUnwritableCertificatesDoNotBlockThePass(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.at = o.at.Add(250 * day)
@@ -78,8 +78,8 @@ func TestCertificatesThatCannotBeWrittenKeepNobodyFromTheMembers(t *testing.T) {
 	}
 }
 
-// TestACAThatNobodyCanBeToldOfIsMadeOnce: the members' Secret cannot be changed for an hour.
-func TestACAThatNobodyCanBeToldOfIsMadeOnce(t *testing.T) {
+// TestAnUndistributedCAIsCreatedOnce: the members' Secret cannot be changed for an hour.
+func TestAnUndistributedCAIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.rotate()
@@ -125,7 +125,7 @@ func TestAStartInARotationTellsNothingNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	describeRotation(&o.cluster.Status, known.rotation)
-	if told := tellRotation(before, o.cluster.Status); len(told) > 0 {
+	if told := rotationEvents(before, o.cluster.Status); len(told) > 0 {
 		t.Errorf("after a start the events are %+v", told)
 	}
 	if o.patched.Load() != 4 {
@@ -133,16 +133,16 @@ func TestAStartInARotationTellsNothingNew(t *testing.T) {
 	}
 }
 
-// TestAConfigMapOfSomebodyElseHoldsNothingElseUp: a user created NAME-ca-cert when the operator did not, and the primary fails over.
-func TestAConfigMapOfSomebodyElseHoldsNothingElseUp(t *testing.T) {
+// TestAForeignConfigMapDelaysNothingElse: a user created NAME-ca-cert when the operator did not, and the primary fails over.
+func TestAForeignConfigMapDelaysNothingElse(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
 	s.live.Store("configmaps/db0-ca-cert", corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: theirs("db0-ca-cert")})
 	s.failsOver(t, "/api/v1/namespaces/shop/services/db0", "/apis/apps/v1/namespaces/shop/statefulsets/db0")
 }
 
-// TestClientsLearnOfACAWhateverElseIsHeldUp: a Service of that name belongs to another owner.
-func TestClientsLearnOfACAWhateverElseIsHeldUp(t *testing.T) {
+// TestClientsGetACADespiteOtherProblems: a Service of that name belongs to another owner.
+func TestClientsGetACADespiteOtherProblems(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
 	s.live.Store("services/db0", corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: theirs("db0")})
@@ -180,7 +180,7 @@ func (s *shopOf) failsOver(t *testing.T, made ...string) {
 		cluster.Status.Primary, cluster.Status.InSync = "db0-1", []string{"db0-1", "db0-2"}
 	})
 	owner := s.owner(t, "db0")
-	seen := observation{now: time.Now(), bundle: []byte("pem"), route: "db0-1"}
+	seen := observed{now: time.Now(), bundle: []byte("pem"), route: "db0-1"}
 	if err := s.observeChildren(t.Context(), owner, names{"shop", "db0"}, &seen); err != nil {
 		t.Fatal(err)
 	}

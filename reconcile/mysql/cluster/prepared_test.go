@@ -13,7 +13,7 @@ import (
 func TestPreparedTransactionsAreTold(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 2)
-	status := carried(s.cluster)
+	status := previousStatus(s.cluster)
 	writing := func(left *int) *replication.Status {
 		return &replication.Status{State: replication.StateWriting, Transactions: replication.Transactions{Prepared: 3, Left: left}}
 	}
@@ -33,13 +33,13 @@ func TestPreparedTransactionsAreTold(t *testing.T) {
 		{"they are gone", writing(new(0)), false, 0},
 	} {
 		before := status
-		status = carried(s.cluster)
+		status = previousStatus(s.cluster)
 		status.Conditions = slices.Clone(before.Conditions)
 		describePrepared(&status, moment.primary)
 		if got := meta.IsStatusConditionTrue(status.Conditions, conditionPrepared); got != moment.want {
 			t.Errorf("%s: %t", moment.name, got)
 		}
-		if events := tellWarnings(before, status); len(events) != moment.events {
+		if events := warningEvents(before, status); len(events) != moment.events {
 			t.Errorf("%s: events %+v, want %d", moment.name, events, moment.events)
 		}
 	}

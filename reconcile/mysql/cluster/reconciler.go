@@ -45,11 +45,11 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, err
 	}
 	if cluster.DeletionTimestamp != nil {
-		r.memory.hangUp(key)
+		r.memory.closeConnections(key)
 		return reconcile.Outcome{}, nil
 	}
 	if cluster.Spec.Paused {
-		r.memory.hangUp(key)
+		r.memory.closeConnections(key)
 		return outcome(cluster, paused(cluster), 0), nil
 	}
 	return r.pass(ctx, object, cluster)
@@ -76,24 +76,24 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 			return reconcile.Outcome{}, err
 		}
 	}
-	next, err := r.lookAfter(ctx, object, cluster, known, found)
+	next, err := r.reconcileMembers(ctx, object, cluster, known, found)
 	if unread != nil {
 		r.memory.settle(keyOf(cluster), nil) // the next pass must read the Secrets
 	}
 	return next, errors.Join(unread, err)
 }
 
-// lookAfter makes a pass over a cluster's members. found is a problem with its Secrets.
-func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known remembered, found *problem) (reconcile.Outcome, error) {
+// reconcileMembers makes a pass over a cluster's members. found is a problem with its Secrets.
+func (r *reconciler) reconcileMembers(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known clusterMemory, found *problem) (reconcile.Outcome, error) {
 	seen, err := r.observe(ctx, object, cluster, known.agents)
 	if err != nil {
 		return reconcile.Outcome{}, err
 	}
-	if waits := known.unknownTo(cluster, seen); waits != nil {
+	if waits := known.waitForTrust(cluster, seen); waits != nil {
 		return outcome(cluster, blocked(cluster, *waits), stepEvery), nil
 	}
 	seen.bundle = known.bundle
-	decision := keepRestored(cluster, seen, replication.Decide(view(cluster, seen)))
+	decision := preventEmptyPrimary(cluster, seen, replication.Decide(view(cluster, seen)))
 	report := report{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
 	// If a child cannot be applied, the pass reports that, and still takes care of the running members.
 	report.children, err = r.applyChildren(ctx, object, cluster, seen, decision)
@@ -110,7 +110,7 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 		err = errors.Join(err, r.tidyRestore(ctx, object, cluster))
 	}
 	next := r.nextLook(report, status, known)
-	isRipe := report.problem == nil && known.ripe(usesOf(seen))
+	isRipe := report.problem == nil && known.isStepDue(usesOf(seen))
 	if !everybodyTold || isRipe {
 		next = stepEvery
 	}
@@ -139,9 +139,9 @@ func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstruct
 }
 
 // nextLook records how the cluster looks now, and returns the time until the next pass if no event comes first.
-func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus, known remembered) time.Duration {
+func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus, known clusterMemory) time.Duration {
 	cluster, ahead := found.cluster, found.prospect(status)
-	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: wantsSecrets(cluster, found.seen), uses: usesOf(found.seen)}
+	now := lookHistory{uid: cluster.UID, digest: digest(found.seen.versions, visibleStatus(status)), wanted: wantsSecrets(cluster, found.seen), uses: usesOf(found.seen)}
 	ahead.idle = r.memory.see(keyOf(cluster), now)
 	looks := r.memory.sight(keyOf(cluster), cluster.UID).looks
 	due := known.lookAgain(secretsAfter(ahead.ready, now.wanted, looks)).Sub(r.now())
@@ -149,11 +149,11 @@ func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus, known 
 		due = stepEvery // it came due during this pass
 	}
 	ahead.due = sooner(ahead.due, due)
-	return jittered(ahead.next())
+	return jittered(ahead.requeueAfter())
 }
 
-// said returns the parts of a status that users read, with the generation that they are about.
-func said(status v1.MySQLClusterStatus) string {
+// visibleStatus returns the parts of a status that users read, with the generation that they are about.
+func visibleStatus(status v1.MySQLClusterStatus) string {
 	ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
 	return fmt.Sprint(status.ObservedGeneration, status.Epoch, status.Revision, ready.Reason, ready.Message)
 }
@@ -165,7 +165,7 @@ func keyOf(cluster v1.MySQLCluster) types.NamespacedName {
 // prerequisites returns what a cluster needs before the operator creates anything for it: the user's Secret, and the cluster's own Secrets.
 // The operator reads them again from time to time (secretsAfter). Once a cluster has started, its pass continues even if the user's Secret
 // is gone, or no Secret can be read at present. The operator reports that, and the members keep running.
-func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
+func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (clusterMemory, *problem, error) {
 	key, now, last := keyOf(cluster), r.now(), r.memory.sight(keyOf(cluster), cluster.UID)
 	known := r.memory.recall(key, cluster.UID)
 	if known.stillHolds(cluster, last, now) {
@@ -176,7 +176,7 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	case found.security != nil:
 		known = r.learn(cluster, known, found, now, lacking == nil && err == nil)
 	case known.agents == nil || err == nil:
-		return remembered{}, lacking, err
+		return clusterMemory{}, lacking, err
 	}
 	if reported := problemOf(err); reported != nil {
 		return known, cmp.Or(lacking, reported), nil
@@ -186,12 +186,12 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 
 // learn remembers the result of reading the Secrets. If the result is not complete, the next pass reads them again, and asks the agents
 // over the same connections.
-func (r *reconciler) learn(cluster v1.MySQLCluster, known remembered, found papers, now time.Time, isWhole bool) remembered {
-	found.lost = found.lostSince(known.papers, now)
-	found.carry(known.security, now)
-	fresh := known.reaching(found.security, now)
+func (r *reconciler) learn(cluster v1.MySQLCluster, known clusterMemory, found certificateState, now time.Time, isWhole bool) clusterMemory {
+	found.lost = found.lostSince(known.certificateState, now)
+	found.keepOldCertificates(known.security, now)
+	fresh := known.withClients(found.security, now)
 	found.security = fresh.security
-	fresh.papers, fresh.asked = found, rotationRequestOf(cluster.Annotations)
+	fresh.certificateState, fresh.asked = found, rotationRequestOf(cluster.Annotations)
 	fresh.uid, fresh.secret, fresh.tidied = cluster.UID, cluster.Spec.Secret, known.tidied
 	if isWhole {
 		fresh.looked = now
@@ -203,31 +203,31 @@ func (r *reconciler) learn(cluster v1.MySQLCluster, known remembered, found pape
 
 // lookAtSecrets returns how the operator connects to the cluster's Pods. security is nil if a problem or an error comes first. uses
 // identifies the certificates that the members were seen to use.
-func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (papers, *problem, error) {
+func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (certificateState, *problem, error) {
 	n := namesOf(cluster)
 	hasBegun := cluster.Status.Primary != ""
 	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
 	if (err != nil || lacking != nil) && !hasBegun {
-		return papers{}, lacking, err
+		return certificateState{}, lacking, err
 	}
-	found, failed := r.certificates(ctx, look{
+	found, failed := r.certificates(ctx, certificateCheck{
 		owner: object, names: n, now: r.now(), uses: uses, situation: situation{asked: rotationRequestOf(cluster.Annotations)},
 	})
 	if err = errors.Join(err, failed); found.security == nil {
-		return papers{}, lacking, err
+		return certificateState{}, lacking, err
 	}
 	if found.stuck {
 		found.rotation = rotationIn(cluster.Status)
 	}
 	failed = r.ownAccounts(ctx, object, n)
 	if err = errors.Join(err, failed); failed != nil && !hasBegun {
-		return papers{}, lacking, err
+		return certificateState{}, lacking, err
 	}
 	return found, lacking, err
 }
 
 // view returns the input of the decision about replication.
-func view(cluster v1.MySQLCluster, seen observation) replication.Cluster {
+func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 	return replication.Cluster{
 		Record: recordOf(cluster.Status), Replicas: wantedReplicas(cluster), Scale: scaleOf(seen),
 		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
@@ -255,8 +255,8 @@ func (r *reconciler) waiting(cluster v1.MySQLCluster, found *problem, err error)
 		return reconcile.Outcome{}, err
 	}
 	status := blocked(cluster, *found)
-	idle := r.memory.see(keyOf(cluster), sight{uid: cluster.UID, digest: digest(said(status))})
-	next := prospect{stalled: found.stalled, unwatched: true, idle: idle}.next()
+	idle := r.memory.see(keyOf(cluster), lookHistory{uid: cluster.UID, digest: digest(visibleStatus(status))})
+	next := requeueInput{stalled: found.stalled, unwatched: true, idle: idle}.requeueAfter()
 	return outcome(cluster, status, jittered(next)), nil
 }
 
@@ -274,7 +274,7 @@ func problemOf(err error) *problem {
 	case reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant the permission (" + reconcile.GrantRemedy(err) + "), or remove what forbids it", true}
+		return &problem{reasonForbidden, err.Error() + "; grant the permission (" + reconcile.PermissionRemedy(err) + "), or remove what forbids it", true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

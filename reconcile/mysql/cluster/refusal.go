@@ -21,7 +21,7 @@ type refusal struct{ pod, why string }
 
 // observeRefusal reads the events of the StatefulSet while a Pod is missing that its controller must have tried to create. If the operator
 // may not list events, that is no problem of the cluster: the status then only says less.
-func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observation) error {
+func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observed) error {
 	missing := missingPods(n, *seen)
 	if len(missing) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observat
 }
 
 // observeForeignPod checks whether another owner has a Pod with a member's name. The StatefulSet controller does not report that.
-func (r *reconciler) observeForeignPod(ctx context.Context, n names, member string, seen *observation) error {
+func (r *reconciler) observeForeignPod(ctx context.Context, n names, member string, seen *observed) error {
 	pod, err := r.api.Get(ctx, pods(), n.namespace, member)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -76,7 +76,7 @@ func eventOf(object *unstructured.Unstructured) (corev1.Event, error) {
 }
 
 // missingPods names the Pods that do not exist although the StatefulSet controller knows that it must create them.
-func missingPods(n names, seen observation) []string {
+func missingPods(n names, seen observed) []string {
 	if seen.set == nil || seen.set.Status.ObservedGeneration < seen.set.Generation {
 		return nil
 	}

@@ -54,7 +54,7 @@ func restoreBegun(status v1.MySQLClusterStatus) bool {
 }
 
 // restore makes one pass over a cluster that must still be restored.
-func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known remembered) (reconcile.Outcome, error) {
+func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known clusterMemory) (reconcile.Outcome, error) {
 	seen, err := r.observeRestore(ctx, object, cluster, known.transfers)
 	if err != nil {
 		return r.waiting(cluster, nil, err)
@@ -62,7 +62,7 @@ func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructu
 	step := decideRestore(cluster, seen)
 	err = r.actRestore(ctx, object, cluster, seen, step)
 	if errors.Is(err, errRecordMoved) {
-		return reconcile.Outcome{Again: stepEvery}, nil // the result of this pass is outdated as well
+		return reconcile.Outcome{RequeueAfter: stepEvery}, nil // the result of this pass is outdated as well
 	}
 	if found := problemOf(err); found != nil {
 		step.found, err = *found, nil
@@ -74,11 +74,11 @@ func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructu
 // less often the operator looks.
 func (r *reconciler) restoreOutcome(cluster v1.MySQLCluster, step restoreStep, told *transfer.Progress) reconcile.Outcome {
 	status := restoreStatus(cluster, step)
-	idle := r.memory.see(keyOf(cluster), sight{uid: cluster.UID, digest: digest(said(status))})
+	idle := r.memory.see(keyOf(cluster), lookHistory{uid: cluster.UID, digest: digest(visibleStatus(status))})
 	next := stepEvery
 	switch {
 	case step.found.stalled:
-		next = jittered(prospect{stalled: true, unwatched: true, idle: idle}.next())
+		next = jittered(requeueInput{stalled: true, unwatched: true, idle: idle}.requeueAfter())
 	case step.act == restoreWatch:
 		next = lookAtProgress(told)
 	}
@@ -98,7 +98,7 @@ func lookAtProgress(told *transfer.Progress) time.Duration {
 }
 
 // actRestore carries out one step. If another operator has created the same object a moment ago, it has created it the same.
-func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen restoring, step restoreStep) error {
+func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen restoreObserved, step restoreStep) error {
 	n := namesOf(cluster)
 	switch step.act {
 	case restoreWatch, restoreRecord:
@@ -136,7 +136,7 @@ func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstruc
 
 // askVersion creates the Job that asks the cluster's image for its version, unless it exists. It runs in parallel with the Job that
 // restores.
-func (r *reconciler) askVersion(ctx context.Context, owner *unstructured.Unstructured, server asking) error {
+func (r *reconciler) askVersion(ctx context.Context, owner *unstructured.Unstructured, server versionCheck) error {
 	if server.job != nil {
 		return nil
 	}
@@ -201,9 +201,9 @@ func withoutRestore(cluster v1.MySQLCluster) v1.MySQLCluster {
 	return cluster
 }
 
-// keepRestored prevents a member with a new data directory from becoming the first primary of a cluster for which a restore has begun: it
+// preventEmptyPrimary prevents a member with a new data directory from becoming the first primary of a cluster for which a restore has begun: it
 // would be taken for the restored data. In this case the volume was exchanged, or the restore never wrote anything.
-func keepRestored(cluster v1.MySQLCluster, seen observation, decision replication.Decision) replication.Decision {
+func preventEmptyPrimary(cluster v1.MySQLCluster, seen observed, decision replication.Decision) replication.Decision {
 	if cluster.Status.Primary != "" || !restoreBegun(cluster.Status) || decision.Record.Primary == "" {
 		return decision
 	}
@@ -225,7 +225,7 @@ func keepRestored(cluster v1.MySQLCluster, seen observation, decision replicatio
 // freeVolume deletes the Job of a completed restore if another container of its Pod keeps running: otherwise the first member could not use
 // the volume. It runs after the status has the restore's report, and in each pass until the cluster has a primary.
 func (r *reconciler) freeVolume(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
-	seen := restoring{now: r.now()}
+	seen := restoreObserved{now: r.now()}
 	err := r.observeJob(ctx, object, namesOf(cluster), nil, &seen)
 	if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) {
 		return nil

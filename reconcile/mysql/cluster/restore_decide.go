@@ -40,7 +40,7 @@ type restoreStep struct {
 }
 
 // decideRestore decides what to do next for a cluster that must still be restored.
-func decideRestore(cluster v1.MySQLCluster, seen restoring) restoreStep {
+func decideRestore(cluster v1.MySQLCluster, seen restoreObserved) restoreStep {
 	status := v1.RestoreStatus{Phase: v1.RestorePending}
 	if cluster.Status.Restore != nil {
 		status = *cluster.Status.Restore
@@ -51,22 +51,22 @@ func decideRestore(cluster v1.MySQLCluster, seen restoring) restoreStep {
 	}
 	switch {
 	case seen.members:
-		return stuck(status, problem{transfer.ReasonDataExists, fmt.Sprintf("StatefulSet %s of an earlier cluster of this name exists, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt its members, or delete the StatefulSet and its claims to restore", cluster.Name), true})
+		return waitWithoutJob(status, problem{transfer.ReasonDataExists, fmt.Sprintf("StatefulSet %s of an earlier cluster of this name exists, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt its members, or delete the StatefulSet and its claims to restore", cluster.Name), true})
 	case seen.job != nil:
 		return decideJob(cluster, seen, status)
 	case seen.alive > 0:
 		return restoreStep{restoreWatch, status, underWay("waiting for the Pod of an earlier attempt to end; if its node is gone, delete the node")}
 	case seen.lacking != nil:
-		return stuck(status, *seen.lacking)
+		return waitWithoutJob(status, *seen.lacking)
 	}
-	if found := unfit(cluster, seen); found != nil {
-		return stuck(status, *found)
+	if found := restoreObstacle(cluster, seen); found != nil {
+		return waitWithoutJob(status, *found)
 	}
 	return begin(cluster, seen, status)
 }
 
 // begin creates what a restore needs, one object after the other, once the status says that the restore runs.
-func begin(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+func begin(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	found := underWay(fmt.Sprintf("restoring %s to %s", sourceOf(cluster), seen.order.DataClaim))
 	begun := restoreBegun(cluster.Status)
 	status.Phase = v1.RestoreRunning
@@ -86,8 +86,8 @@ func begin(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) res
 	return restoreStep{restoreMakeJob, status, found}
 }
 
-// unfit finds what would make a restore fail, or do harm, before the operator creates anything for it.
-func unfit(cluster v1.MySQLCluster, seen restoring) *problem {
+// restoreObstacle finds what would make a restore fail, or do harm, before the operator creates anything for it.
+func restoreObstacle(cluster v1.MySQLCluster, seen restoreObserved) *problem {
 	room := wantedStorage(cluster)
 	if seen.claim != nil && seen.claim.Status.Capacity.Storage().Cmp(room) > 0 {
 		room = *seen.claim.Status.Capacity.Storage()
@@ -104,7 +104,7 @@ func unfit(cluster v1.MySQLCluster, seen restoring) *problem {
 }
 
 // decideJob decides what to do about a Job that exists.
-func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+func decideJob(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	state := seen.state
 	status.Phase = v1.RestoreRunning
 	status.Attempts = formerAttempts(seen.job) + state.Attempts
@@ -125,7 +125,7 @@ func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus)
 }
 
 // underWayStep follows a Job that has not ended, and the one that asks the image.
-func underWayStep(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+func underWayStep(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	status.Progress = steadyProgress(status.Progress, seen.progress)
 	made := ""
 	if status.Progress != nil && status.Progress.Bytes > 0 { // before that, the Pod may find that there is nothing to restore
@@ -141,16 +141,16 @@ func underWayStep(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStat
 
 // decideUntold makes another Pod check what was restored to the volume. If two such Pods have nothing to report either, that is no
 // accident.
-func decideUntold(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+func decideUntold(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	const accidents = 2
-	if status.Attempts > accidents && seen.ended < patienceAfter(status.Attempts-accidents) {
-		return stuck(status, problem{transfer.ReasonRestoreFailed, fmt.Sprintf("the operator does not know whether %s was restored: %s; check that --agent-image names the operator's image. The operator tries again within half an hour", sourceOf(cluster), seen.state.Message), true})
+	if status.Attempts > accidents && seen.ended < restoreBackoff(status.Attempts-accidents) {
+		return waitWithoutJob(status, problem{transfer.ReasonRestoreFailed, fmt.Sprintf("the operator does not know whether %s was restored: %s; check that --agent-image names the operator's image. The operator tries again within half an hour", sourceOf(cluster), seen.state.Message), true})
 	}
 	return restoreStep{restoreDropJob, status, underWay("checking what was restored to the volume, because the Pod that restored no longer reports it")}
 }
 
 // watched describes a Job that has not ended.
-func watched(cluster v1.MySQLCluster, seen restoring) problem {
+func watched(cluster v1.MySQLCluster, seen restoreObserved) problem {
 	state := seen.state
 	going := fmt.Sprintf("restoring %s to %s", sourceOf(cluster), namesOf(cluster).volume(0))
 	if state.Phase == transfer.Running {
@@ -177,25 +177,25 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 }
 
 // decideFailed waits after a failure, until an input has changed or some time has passed.
-func decideFailed(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+func decideFailed(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	status.Phase, status.Progress = v1.RestoreFailed, nil
 	changed := seen.order != nil && seen.job.Annotations[annotationInputs] != seen.inputs
-	if seen.lacking == nil && (changed || seen.ended >= patienceAfter(status.Attempts)) {
+	if seen.lacking == nil && (changed || seen.ended >= restoreBackoff(status.Attempts)) {
 		return restoreStep{restoreDropJob, status, underWay("trying again to restore " + sourceOf(cluster))}
 	}
 	if wanted := wantedStorage(cluster); seen.claim != nil && seen.claim.Status.Phase == corev1.ClaimBound && seen.claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0 {
 		return restoreStep{restoreGrowClaim, status, underWay(fmt.Sprintf("expanding %s to %s", seen.claim.Name, wanted.String()))}
 	}
 	if seen.lacking != nil {
-		return stuck(status, *seen.lacking)
+		return waitWithoutJob(status, *seen.lacking)
 	}
 	reason := cmp.Or(seen.state.Reason, transfer.ReasonRestoreFailed)
 	message := fmt.Sprintf("%s was not restored: %s; %s", sourceOf(cluster), seen.state.Message, remedy(reason, seen))
-	return stuck(status, problem{reason, message, true})
+	return waitWithoutJob(status, problem{reason, message, true})
 }
 
 // remedy returns what a user can do about a restore that failed.
-func remedy(reason string, seen restoring) string {
+func remedy(reason string, seen restoreObserved) string {
 	switch reason {
 	case transfer.ReasonDataExists:
 		return fmt.Sprintf("remove spec.fromBackup and spec.fromBackupURL to adopt the data on the volumes, or, if it is not needed, delete these claims to restore: %s", strings.Join(claimsOf(seen), ", "))
@@ -214,7 +214,7 @@ func remedy(reason string, seen restoring) string {
 }
 
 // complete is the last step: the status says so before the operator creates the members.
-func complete(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+func complete(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	told, at := *seen.state.Outcome, metav1.NewTime(seen.now.Truncate(time.Second))
 	status.Phase, status.Progress, status.CompletionTime = v1.RestoreCompleted, nil, &at
 	status.Checksum, status.ServerVersion = told.Checksum, brief(told.ServerVersion, longestWord)
@@ -230,13 +230,13 @@ func complete(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) 
 }
 
 // adoptedNote says that nothing was restored, and how to get the backup.
-func adoptedNote(cluster v1.MySQLCluster, seen restoring) string {
+func adoptedNote(cluster v1.MySQLCluster, seen restoreObserved) string {
 	return fmt.Sprintf("nothing was restored: %s holds data that came from %s and that a cluster has used since, and the operator never overwrites data; to get the backup itself, restore it under another name, or delete this MySQLCluster and the claims %s, which destroys that data, and apply it again",
 		namesOf(cluster).volume(0), sourceOf(cluster), strings.Join(claimsOf(seen), ", "))
 }
 
 // claimsOf returns the names of all members' claims.
-func claimsOf(seen restoring) []string {
+func claimsOf(seen restoreObserved) []string {
 	claims := slices.Clone(seen.others)
 	if seen.claim != nil {
 		claims = slices.Insert(claims, 0, seen.claim.Name)
@@ -244,8 +244,8 @@ func claimsOf(seen restoring) []string {
 	return claims
 }
 
-// stuck waits for a user, or for another event, while no Job runs.
-func stuck(status v1.RestoreStatus, found problem) restoreStep {
+// waitWithoutJob waits for a user, or for another event, while no Job runs.
+func waitWithoutJob(status v1.RestoreStatus, found problem) restoreStep {
 	status.Progress = nil
 	if status.Phase == v1.RestoreRunning && found.stalled {
 		status.Phase = v1.RestoreFailed
@@ -282,8 +282,8 @@ func formerAttempts(job *batchv1.Job) int32 {
 	return int32(former)
 }
 
-// patienceAfter returns how long to wait after this many Pods have failed.
-func patienceAfter(attempts int32) time.Duration {
+// restoreBackoff returns how long to wait after this many Pods have failed.
+func restoreBackoff(attempts int32) time.Duration {
 	patience := restoreFirst
 	for range max(attempts, 1) - 1 {
 		patience = min(2*patience, restoreLast)
@@ -293,7 +293,7 @@ func patienceAfter(attempts int32) time.Duration {
 
 // restoreStatus returns the cluster's status while it is restored.
 func restoreStatus(cluster v1.MySQLCluster, step restoreStep) v1.MySQLClusterStatus {
-	status := carried(cluster)
+	status := previousStatus(cluster)
 	status.Restore = &step.status
 	status.Phase = v1.PhaseWaiting
 	if begun := step.status.Phase != v1.RestorePending; begun && !step.found.stalled {

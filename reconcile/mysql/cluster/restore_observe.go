@@ -20,8 +20,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// restoring is what a pass observed of a restore. It reads all of that live: restores are rare, and what follows cannot be undone.
-type restoring struct {
+// restoreObserved is what a pass observed of a restore. It reads all of that live: restores are rare, and what follows cannot be undone.
+type restoreObserved struct {
 	now time.Time
 	// order is what to restore; nil while that is unknown or an input is missing, and then lacking says what.
 	order   *transfer.RestoreOrder
@@ -32,7 +32,7 @@ type restoring struct {
 	dataSize    int64
 	dataVersion string
 	// server is what is known about the cluster's image.
-	server asking
+	server versionCheck
 	// members reports whether the StatefulSet already exists.
 	members bool
 	// claim is the first member's; nil if there is none. others are the claims of other members.
@@ -51,8 +51,8 @@ type restoring struct {
 	progress *transfer.Progress
 }
 
-// asking is how far the operator is with asking a MySQL image for its version.
-type asking struct {
+// versionCheck is how far the operator is with asking a MySQL image for its version.
+type versionCheck struct {
 	// order is what to ask. job is the Job that asks, nil if there is none; jobObject is the same as it was read.
 	order     transfer.VersionOrder
 	job       *batchv1.Job
@@ -65,8 +65,8 @@ type asking struct {
 	ended time.Duration
 }
 
-func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, transfers *transfer.Client) (restoring, error) {
-	n, seen := namesOf(cluster), restoring{now: r.now()}
+func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, transfers *transfer.Client) (restoreObserved, error) {
+	n, seen := namesOf(cluster), restoreObserved{now: r.now()}
 	var err error
 	if seen.members, err = r.membersExist(ctx, owner, n); err != nil || seen.members {
 		return seen, err
@@ -91,10 +91,10 @@ func (r *reconciler) membersExist(ctx context.Context, owner *unstructured.Unstr
 	if err != nil {
 		return false, err
 	}
-	return true, reconcile.Claim(owner, found, statefulSets(), n.labels())
+	return true, reconcile.CheckOwnership(owner, found, statefulSets(), n.labels())
 }
 
-func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoring) error {
+func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoreObserved) error {
 	first, err := r.api.Get(ctx, volumes(), n.namespace, n.volume(0))
 	switch {
 	case apierrors.IsNotFound(err):
@@ -123,7 +123,7 @@ func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoring
 }
 
 // observeJob reads the Job, its state, and the Pods that are left.
-func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstructured, n names, transfers *transfer.Client, seen *restoring) error {
+func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstructured, n names, transfers *transfer.Client, seen *restoreObserved) error {
 	job, err := r.jobOf(ctx, owner, n, n.restoreJob())
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstruc
 }
 
 // observeProgress asks the restoring Pod for its progress.
-func observeProgress(ctx context.Context, n names, transfers *transfer.Client, seen *restoring) {
+func observeProgress(ctx context.Context, n names, transfers *transfer.Client, seen *restoreObserved) {
 	if seen.state.Phase == transfer.Running && transfers != nil && seen.state.PodIP != "" {
 		// If it does not answer, that means nothing: it may have just begun, or be about to end.
 		if progress, err := transfers.Progress(ctx, seen.state.PodIP, transfer.Host(n.namespace, n.cluster)); err == nil {
@@ -168,7 +168,7 @@ func observeProgress(ctx context.Context, n names, transfers *transfer.Client, s
 }
 
 // observeVersion reads the Job that asks the cluster's image for its version.
-func (r *reconciler) observeVersion(ctx context.Context, owner *unstructured.Unstructured, n names, all []corev1.Pod, seen *restoring) error {
+func (r *reconciler) observeVersion(ctx context.Context, owner *unstructured.Unstructured, n names, all []corev1.Pod, seen *restoreObserved) error {
 	job, err := r.jobOf(ctx, owner, n, n.versionJob())
 	if err != nil || job == nil {
 		return err
@@ -229,7 +229,7 @@ func (r *reconciler) jobOf(ctx context.Context, owner *unstructured.Unstructured
 	if err != nil {
 		return nil, err
 	}
-	return job, reconcile.Claim(owner, job, jobs(), transfer.Labels(n.cluster))
+	return job, reconcile.CheckOwnership(owner, job, jobs(), transfer.Labels(n.cluster))
 }
 
 func (r *reconciler) restorePods(ctx context.Context, n names) ([]corev1.Pod, error) {

@@ -58,7 +58,7 @@ func overridden(location v1.BackupLocation, settings *v1.RestoreSettings) v1.Bac
 }
 
 // notRestorable says why an instance cannot be restored; nil if it can. instance is nil if it does not exist.
-func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, seen restoring) *problem {
+func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, seen restoreObserved) *problem {
 	name := cluster.Spec.FromBackup
 	about := func(reason, format string, values ...any) *problem {
 		return &problem{reason, "spec.fromBackup: " + fmt.Sprintf(format, values...), true}
@@ -79,7 +79,7 @@ func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, se
 }
 
 // otherWays says what else the user can do while there is no backup.
-func otherWays(cluster v1.MySQLCluster, seen restoring) string {
+func otherWays(cluster v1.MySQLCluster, seen restoreObserved) string {
 	claims := claimsOf(seen)
 	switch {
 	case restoreBegun(cluster.Status):

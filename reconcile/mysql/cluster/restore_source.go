@@ -17,7 +17,7 @@ import (
 )
 
 // observeSource finds out what to restore, and whether everything that this takes is there.
-func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster, seen *restoring) error {
+func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster, seen *restoreObserved) error {
 	order := orderOf(cluster, r.operator.Image, len(seen.others) > 0)
 	if cluster.Spec.FromBackup != "" {
 		instance, err := r.instance(ctx, cluster)

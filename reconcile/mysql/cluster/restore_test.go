@@ -45,11 +45,11 @@ func nightly(change ...func(*v1.MySQLBackupInstance)) *v1.MySQLBackupInstance {
 	return made
 }
 
-// tale returns what a pass sees of a restore; by default there is the backup, and the operator has created nothing yet.
-func tale(cluster v1.MySQLCluster, change ...func(*restoring)) restoring {
+// restoreScene returns what a pass sees of a restore; by default there is the backup, and the operator has created nothing yet.
+func restoreScene(cluster v1.MySQLCluster, change ...func(*restoreObserved)) restoreObserved {
 	order := orderOf(cluster, "operator:1", false)
 	order.Location, order.BackupUID, order.Checksum = *nightly().Status.Location, "nightly-uid", "sha256:1"
-	seen := restoring{now: restoreTime(), order: &order, dataSize: 300 << 20, inputs: "inputs"}
+	seen := restoreObserved{now: restoreTime(), order: &order, dataSize: 300 << 20, inputs: "inputs"}
 	server("9.7.4", transfer.State{Phase: transfer.Succeeded})(&seen)
 	seen.server.order = versionOrderOf(cluster, "operator:1")
 	seen.server.job.Annotations = map[string]string{transfer.AnnotationOrder: transfer.Hash(seen.server.order)}
@@ -60,8 +60,8 @@ func tale(cluster v1.MySQLCluster, change ...func(*restoring)) restoring {
 }
 
 // server sets the result of asking the cluster's image.
-func server(version string, state transfer.State) func(*restoring) {
-	return func(seen *restoring) {
+func server(version string, state transfer.State) func(*restoreObserved) {
+	return func(seen *restoreObserved) {
 		if seen.server.job == nil {
 			seen.server.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "db-version"}}
 		}
@@ -69,8 +69,8 @@ func server(version string, state transfer.State) func(*restoring) {
 	}
 }
 
-func withClaim(phase corev1.PersistentVolumeClaimPhase, size string) func(*restoring) {
-	return func(seen *restoring) {
+func withClaim(phase corev1.PersistentVolumeClaimPhase, size string) func(*restoreObserved) {
+	return func(seen *restoreObserved) {
 		seen.claim = &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-db-0", UID: "claim-uid"},
 			Spec:       corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}},
@@ -80,8 +80,8 @@ func withClaim(phase corev1.PersistentVolumeClaimPhase, size string) func(*resto
 }
 
 // withJob sets the Job that the order asks for, and its state.
-func withJob(state transfer.State, change ...func(*batchv1.Job)) func(*restoring) {
-	return func(seen *restoring) {
+func withJob(state transfer.State, change ...func(*batchv1.Job)) func(*restoreObserved) {
+	return func(seen *restoreObserved) {
 		hash := ""
 		if seen.order != nil {
 			hash = transfer.Hash(*seen.order)
@@ -106,10 +106,12 @@ func failedBefore(ago time.Duration) func(*batchv1.Job) {
 	}
 }
 
-func others(names ...string) func(*restoring) { return func(seen *restoring) { seen.others = names } }
+func others(names ...string) func(*restoreObserved) {
+	return func(seen *restoreObserved) { seen.others = names }
+}
 
-func lacking(reason string) func(*restoring) {
-	return func(seen *restoring) { seen.order, seen.lacking = nil, &problem{reason, "it is missing", true} }
+func lacking(reason string) func(*restoreObserved) {
+	return func(seen *restoreObserved) { seen.order, seen.lacking = nil, &problem{reason, "it is missing", true} }
 }
 
 func TestDecideRestore(t *testing.T) {
@@ -123,7 +125,7 @@ func TestDecideRestore(t *testing.T) {
 	failed := []func(*v1.MySQLCluster){begun(v1.RestoreFailed, 1)}
 	tests := map[string]struct {
 		before  []func(*v1.MySQLCluster)
-		seen    []func(*restoring)
+		seen    []func(*restoreObserved)
 		act     restoreAct
 		phase   v1.RestorePhase
 		reason  string
@@ -132,58 +134,58 @@ func TestDecideRestore(t *testing.T) {
 	}{
 		"nothing is made before the status says that it begins":    {act: restoreRecord, phase: v1.RestoreRunning, reason: "Restoring"},
 		"then the first member's claim is made":                    {before: running, act: restoreMakeClaim, phase: v1.RestoreRunning, reason: "Restoring"},
-		"then the Job, though the claim waits for its Pod":         {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
-		"a volume that is too small grows first":                   {before: running, seen: []func(*restoring){withClaim(corev1.ClaimBound, "512Mi")}, act: restoreGrowClaim, phase: v1.RestoreRunning, reason: "Restoring"},
-		"a Pod that should end and does not reports it":            {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1, Message: "Pod x is told to end; delete the node"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "delete the node"},
-		"a running Pod is watched":                                 {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
-		"also when its backup is deleted meanwhile":                {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1}), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
-		"the end is written before anything else happens":          {before: running, seen: []func(*restoring){bound, withJob(done)}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
-		"a Pod that left no report is replaced by one that checks": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded})}, act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
-		"but not indefinitely": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Message: "no words"}, failedBefore(30*time.Second), func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "2" })},
+		"then the Job, though the claim waits for its Pod":         {before: running, seen: []func(*restoreObserved){withClaim(corev1.ClaimPending, "1Gi")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"a volume that is too small grows first":                   {before: running, seen: []func(*restoreObserved){withClaim(corev1.ClaimBound, "512Mi")}, act: restoreGrowClaim, phase: v1.RestoreRunning, reason: "Restoring"},
+		"a Pod that should end and does not reports it":            {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1, Message: "Pod x is told to end; delete the node"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "delete the node"},
+		"a running Pod is watched":                                 {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"also when its backup is deleted meanwhile":                {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1}), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the end is written before anything else happens":          {before: running, seen: []func(*restoreObserved){bound, withJob(done)}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
+		"a Pod that left no report is replaced by one that checks": {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Succeeded})}, act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"but not indefinitely": {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Message: "no words"}, failedBefore(30*time.Second), func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "2" })},
 			act: restoreWatch, phase: v1.RestoreFailed, reason: "RestoreFailed", stalled: true, says: "no words; check that --agent-image"},
-		"a Job with other parameters is created again": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running}, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
+		"a Job with other parameters is created again": {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Running}, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
 			act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
-		"but not one that is done": {before: running, seen: []func(*restoring){bound, withJob(done, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
+		"but not one that is done": {before: running, seen: []func(*restoreObserved){bound, withJob(done, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
 			act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
-		"a Job that goes is waited for": {before: running, seen: []func(*restoring){bound, withJob(done, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} })},
+		"a Job that goes is waited for": {before: running, seen: []func(*restoreObserved){bound, withJob(done, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} })},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
-		"and so is its Pod": {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.alive = 1 }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "delete the node"},
-		"a Pod without a node is reported": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "Unschedulable", Waiting: "no room", Message: "no room"})},
+		"and so is its Pod": {before: running, seen: []func(*restoreObserved){bound, func(s *restoreObserved) { s.alive = 1 }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "delete the node"},
+		"a Pod without a node is reported": {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "Unschedulable", Waiting: "no room", Message: "no room"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Unschedulable", says: "no room"},
-		"a volume that has no class is reported": {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi"), withJob(transfer.State{Phase: transfer.Pending, Reason: "VolumePending", Waiting: "unbound"})},
+		"a volume that has no class is reported": {before: running, seen: []func(*restoreObserved){withClaim(corev1.ClaimPending, "1Gi"), withJob(transfer.State{Phase: transfer.Pending, Reason: "VolumePending", Waiting: "unbound"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "NoDefaultStorageClass", stalled: true},
-		"an image that does not exist needs a user": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "ImagePullFailed", Message: "not found"})},
+		"an image that does not exist needs a user": {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "ImagePullFailed", Message: "not found"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "the operator's image"},
-		"a failed attempt is reported, and another one awaited": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: "DestinationUnavailable", Message: "cut in the middle"})},
+		"a failed attempt is reported, and another one awaited": {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: "DestinationUnavailable", Message: "cut in the middle"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "the last attempt ended with DestinationUnavailable: cut in the middle"},
-		"a quota that keeps Pods away, too": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending}), func(s *restoring) { s.refused = "exceeded quota" }},
+		"a quota that keeps Pods away, too": {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Pending}), func(s *restoreObserved) { s.refused = "exceeded quota" }},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "PodsNotCreated", stalled: true, says: "exceeded quota"},
 
-		"a backup that is not there is waited for":       {seen: []func(*restoring){lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestorePending, reason: "BackupNotFound", stalled: true},
-		"one that is gone between two attempts needs us": {before: running, seen: []func(*restoring){lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
-		"data that cannot fit is not even tried":         {seen: []func(*restoring){func(s *restoring) { s.dataSize = 2 << 30 }}, act: restoreWatch, phase: v1.RestorePending, reason: "VolumeTooSmall", stalled: true, says: "raise spec.storage"},
-		"volumes of other members are never joined by a restored one": {seen: []func(*restoring){others("data-db-1", "data-db-2")},
+		"a backup that is not there is waited for":       {seen: []func(*restoreObserved){lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestorePending, reason: "BackupNotFound", stalled: true},
+		"one that is gone between two attempts needs us": {before: running, seen: []func(*restoreObserved){lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
+		"data that cannot fit is not even tried":         {seen: []func(*restoreObserved){func(s *restoreObserved) { s.dataSize = 2 << 30 }}, act: restoreWatch, phase: v1.RestorePending, reason: "VolumeTooSmall", stalled: true, says: "raise spec.storage"},
+		"volumes of other members are never joined by a restored one": {seen: []func(*restoreObserved){others("data-db-1", "data-db-2")},
 			act: restoreWatch, phase: v1.RestorePending, reason: "DataExists", stalled: true, says: "data-db-1, data-db-2"},
-		"with the first one's among them, the Pod decides":      {before: running, seen: []func(*restoring){bound, others("data-db-1")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
-		"members that run already are not restored over":        {seen: []func(*restoring){func(s *restoring) { s.members = true }}, act: restoreWatch, phase: v1.RestorePending, reason: "DataExists", stalled: true, says: "adopt"},
-		"a claim that goes is waited for":                       {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.claim.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VolumePending"},
-		"a refusal stays until something changes":               {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(30*time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationRefused", stalled: true, says: "spec.restore.secret"},
-		"data in the way has two ways out":                      {before: failed, seen: []func(*restoring){bound, others("data-db-1"), withJob(refused("DataExists"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DataExists", stalled: true, says: "delete these claims to restore: data-db-0, data-db-1"},
-		"a new Secret is tried at once":                         {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(time.Second), func(j *batchv1.Job) { j.Annotations[annotationInputs] = "older" })}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
-		"settings that do not fit are reported":                 {before: failed, seen: []func(*restoring){bound, withJob(refused("SettingsMismatch"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "SettingsMismatch", stalled: true, says: "so it is; the operator tries again at once"},
-		"nothing new is tried again after a minute":             {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
-		"after many Pods only after half an hour":               {before: failed, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "PodsFailed", Attempts: 7}, failedBefore(29*time.Minute))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "PodsFailed", stalled: true},
-		"a clock that is ahead shortens no wait":                {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Second)), func(s *restoring) { s.now = s.now.Add(24 * time.Hour) }}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupCorrupt", stalled: true},
-		"a failure waits while another container keeps running": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true})}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationUnavailable", stalled: true},
-		"and is tried again, too":                               {before: failed, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true}, failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
-		"not while the backup is gone":                          {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Hour)), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
-		"a volume that was too small grows before it is tried":  {before: failed, seen: []func(*restoring){withClaim(corev1.ClaimBound, "512Mi"), withJob(refused("VolumeTooSmall"), failedBefore(time.Second))}, act: restoreGrowClaim, phase: v1.RestoreFailed, reason: "Restoring"},
+		"with the first one's among them, the Pod decides":      {before: running, seen: []func(*restoreObserved){bound, others("data-db-1")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"members that run already are not restored over":        {seen: []func(*restoreObserved){func(s *restoreObserved) { s.members = true }}, act: restoreWatch, phase: v1.RestorePending, reason: "DataExists", stalled: true, says: "adopt"},
+		"a claim that goes is waited for":                       {before: running, seen: []func(*restoreObserved){bound, func(s *restoreObserved) { s.claim.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VolumePending"},
+		"a refusal stays until something changes":               {before: failed, seen: []func(*restoreObserved){bound, withJob(refused("DestinationRefused"), failedBefore(30*time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationRefused", stalled: true, says: "spec.restore.secret"},
+		"data in the way has two ways out":                      {before: failed, seen: []func(*restoreObserved){bound, others("data-db-1"), withJob(refused("DataExists"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DataExists", stalled: true, says: "delete these claims to restore: data-db-0, data-db-1"},
+		"a new Secret is tried at once":                         {before: failed, seen: []func(*restoreObserved){bound, withJob(refused("DestinationRefused"), failedBefore(time.Second), func(j *batchv1.Job) { j.Annotations[annotationInputs] = "older" })}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"settings that do not fit are reported":                 {before: failed, seen: []func(*restoreObserved){bound, withJob(refused("SettingsMismatch"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "SettingsMismatch", stalled: true, says: "so it is; the operator tries again at once"},
+		"nothing new is tried again after a minute":             {before: failed, seen: []func(*restoreObserved){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"after many Pods only after half an hour":               {before: failed, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "PodsFailed", Attempts: 7}, failedBefore(29*time.Minute))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "PodsFailed", stalled: true},
+		"a clock that is ahead shortens no wait":                {before: failed, seen: []func(*restoreObserved){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Second)), func(s *restoreObserved) { s.now = s.now.Add(24 * time.Hour) }}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupCorrupt", stalled: true},
+		"a failure waits while another container keeps running": {before: running, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true})}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationUnavailable", stalled: true},
+		"and is tried again, too":                               {before: failed, seen: []func(*restoreObserved){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true}, failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"not while the backup is gone":                          {before: failed, seen: []func(*restoreObserved){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Hour)), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
+		"a volume that was too small grows before it is tried":  {before: failed, seen: []func(*restoreObserved){withClaim(corev1.ClaimBound, "512Mi"), withJob(refused("VolumeTooSmall"), failedBefore(time.Second))}, act: restoreGrowClaim, phase: v1.RestoreFailed, reason: "Restoring"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := fromNightly(test.before...)
-			step := decideRestore(cluster, tale(cluster, test.seen...))
+			step := decideRestore(cluster, restoreScene(cluster, test.seen...))
 			got := fmt.Sprintf("%s, %s: %s %t", step.act, step.status.Phase, step.found.reason, step.found.stalled)
 			want := fmt.Sprintf("%s, %s: %s %t", test.act, test.phase, test.reason, test.stalled)
 			if got != want || !strings.Contains(step.found.message, test.says) {
@@ -209,7 +211,7 @@ func TestSettingsOfDataFilesAreOrdered(t *testing.T) {
 func TestACompletedRestoreTellsWhatWasRestored(t *testing.T) {
 	t.Parallel()
 	cluster := fromNightly(begun(v1.RestoreRunning, 0))
-	seen := tale(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, ServerVersion: "9.7.4", GTIDExecuted: "x:1-5"}},
+	seen := restoreScene(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, ServerVersion: "9.7.4", GTIDExecuted: "x:1-5"}},
 		func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "3" }))
 	status := restoreStatus(cluster, decideRestore(cluster, seen))
 	is := *status.Restore
@@ -219,7 +221,7 @@ func TestACompletedRestoreTellsWhatWasRestored(t *testing.T) {
 	if is.CompletionTime == nil || !is.CompletionTime.Time.Equal(restoreTime()) || status.Phase != v1.PhaseRestoring || status.Primary != "" {
 		t.Errorf("the status says %+v", status)
 	}
-	events := tell(cluster.Status, status)
+	events := eventsOf(cluster.Status, status)
 	if len(events) != 2 || events[1].Reason != "RestoreCompleted" || events[1].Note != "backup nightly is restored; this took 1m0s" {
 		t.Errorf("told: %+v", events)
 	}
@@ -230,12 +232,12 @@ func TestARestoreThatRestoredNothingSaysSo(t *testing.T) {
 	t.Parallel()
 	cluster := fromNightly(begun(v1.RestoreRunning, 0))
 	adopted := &transfer.Outcome{Reason: transfer.ReasonCompleted, Adopted: true, Used: true, Checksum: "sha256:1", UID: "u", Message: "data that a cluster has used since"}
-	seen := tale(cluster, withClaim(corev1.ClaimBound, "1Gi"), others("data-db-1"), withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: adopted}))
+	seen := restoreScene(cluster, withClaim(corev1.ClaimBound, "1Gi"), others("data-db-1"), withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: adopted}))
 	status := restoreStatus(cluster, decideRestore(cluster, seen))
 	if is := status.Restore; is.Phase != v1.RestoreCompleted || !is.Adopted || is.Checksum != "" {
 		t.Errorf("the status says %+v", is)
 	}
-	events := tell(cluster.Status, status)
+	events := eventsOf(cluster.Status, status)
 	if len(events) != 1 || events[0].Type != "Warning" || events[0].Reason != "RestoreAdopted" || !strings.Contains(events[0].Note, "the claims data-db-0, data-db-1, which destroys") || strings.Contains(events[0].Note, "is restored") {
 		t.Errorf("told: %+v", events)
 	}
@@ -250,7 +252,7 @@ func TestARestoreThatRestoredNothingSaysSo(t *testing.T) {
 func TestRestorePatience(t *testing.T) {
 	t.Parallel()
 	for attempts, want := range map[int32]time.Duration{0: time.Minute, 1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 5: 16 * time.Minute, 6: 30 * time.Minute, 100: 30 * time.Minute} {
-		if got := patienceAfter(attempts); got != want {
+		if got := restoreBackoff(attempts); got != want {
 			t.Errorf("after %d attempts it waits %s, want %s", attempts, got, want)
 		}
 	}
@@ -277,7 +279,7 @@ func TestWhatAnInstanceMustBeToBeRestored(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		instance *v1.MySQLBackupInstance
-		seen     restoring
+		seen     restoreObserved
 		before   []func(*v1.MySQLCluster)
 		reason   string
 		stalled  bool
@@ -285,7 +287,7 @@ func TestWhatAnInstanceMustBeToBeRestored(t *testing.T) {
 	}{
 		"complete":          {instance: nightly()},
 		"there":             {reason: "BackupNotFound", stalled: true, says: "without a backup"},
-		"there, or adopted": {seen: restoring{others: []string{"data-db-1"}}, reason: "BackupNotFound", stalled: true, says: "earlier cluster on data-db-1"},
+		"there, or adopted": {seen: restoreObserved{others: []string{"data-db-1"}}, reason: "BackupNotFound", stalled: true, says: "earlier cluster on data-db-1"},
 		"there to the end":  {before: []func(*v1.MySQLCluster){begun(v1.RestoreRunning, 0)}, reason: "BackupNotFound", stalled: true, says: "spec.fromBackupURL"},
 		"not about to go":   {instance: nightly(func(i *v1.MySQLBackupInstance) { i.DeletionTimestamp = &metav1.Time{} }), reason: "BackupNotFound", stalled: true, says: "being deleted"},
 		"made":              {instance: nightly(func(i *v1.MySQLBackupInstance) { i.Status = v1.MySQLBackupInstanceStatus{} }), reason: "BackupNotCompleted"},
@@ -359,7 +361,7 @@ func TestTheFirstClaimIsAsTheStatefulSetWouldMakeIt(t *testing.T) {
 
 func TestARestoreIsKnownByWhatItDependsOn(t *testing.T) {
 	t.Parallel()
-	claim := tale(fromNightly(), withClaim(corev1.ClaimBound, "1Gi")).claim
+	claim := restoreScene(fromNightly(), withClaim(corev1.ClaimBound, "1Gi")).claim
 	base := inputsOf([]string{"secret/1"}, claim)
 	larger, another := claim.DeepCopy(), claim.DeepCopy()
 	larger.Spec.Resources.Requests[corev1.ResourceStorage], another.UID = resource.MustParse("2Gi"), "other"
@@ -381,12 +383,12 @@ func TestARestoreIsKnownByWhatItDependsOn(t *testing.T) {
 func TestNoEmptyDatabaseTakesTheRestoredOnesPlace(t *testing.T) {
 	t.Parallel()
 	appointed := replication.Decision{Record: replication.Record{Epoch: 1, Revision: 1, Primary: "db-0"}, Scale: 2}
-	of := func(origin replication.Origin) observation {
-		return observation{members: []replication.Member{{Name: "db-0", Status: &replication.Status{Origin: origin, State: replication.StateWaiting}}}}
+	of := func(origin replication.Origin) observed {
+		return observed{members: []replication.Member{{Name: "db-0", Status: &replication.Status{Origin: origin, State: replication.StateWaiting}}}}
 	}
 	tests := map[string]struct {
 		cluster  v1.MySQLCluster
-		seen     observation
+		seen     observed
 		decision replication.Decision
 		blocked  bool
 	}{
@@ -402,7 +404,7 @@ func TestNoEmptyDatabaseTakesTheRestoredOnesPlace(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := keepRestored(test.cluster, test.seen, test.decision)
+			got := preventEmptyPrimary(test.cluster, test.seen, test.decision)
 			if blocked := got.Note != nil && got.Note.Blocked; blocked != test.blocked || got.Scale != test.decision.Scale {
 				t.Fatalf("got %+v, want it blocked: %t", got, test.blocked)
 			}
@@ -419,7 +421,7 @@ func TestTheFirstMemberOfARestoreIsHeardFirst(t *testing.T) {
 	t.Parallel()
 	cluster := fromNightly(begun(v1.RestoreCompleted, 1))
 	n := namesOf(cluster)
-	seen := observation{}
+	seen := observed{}
 	for ordinal := range 2 {
 		seen.volumes = append(seen.volumes, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.volume(ordinal), CreationTimestamp: metav1.NewTime(cluster.CreationTimestamp.Add(time.Second))}})
 	}

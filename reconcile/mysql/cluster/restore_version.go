@@ -17,7 +17,7 @@ import (
 const versionAgain = 5 * time.Minute
 
 // restored decides about a Job that has restored the backup to the volume.
-func restored(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+func restored(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	if seen.state.Outcome.Used {
 		return complete(cluster, seen, status) // a cluster may have upgraded the data since, and the image may fit it
 	}
@@ -26,14 +26,14 @@ func restored(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) 
 	case found == nil:
 		return complete(cluster, seen, status)
 	case found.stalled && act == restoreWatch:
-		return stuck(status, *found)
+		return waitWithoutJob(status, *found)
 	}
 	return restoreStep{act, status, *found}
 }
 
 // decideVersion decides how to learn the version of the cluster's image, and what to report meanwhile; nil if the image can start the data.
 // made is the MySQL release that the data is of; empty if unknown.
-func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restoreAct, *problem) {
+func decideVersion(cluster v1.MySQLCluster, seen restoreObserved, made string) (restoreAct, *problem) {
 	server, image := seen.server, cluster.Spec.Image
 	asks := underWay(fmt.Sprintf("restoring %s; asking image %q for its version", sourceOf(cluster), image))
 	switch {
@@ -44,7 +44,7 @@ func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restor
 	case server.job.Annotations[transfer.AnnotationOrder] != transfer.Hash(server.order):
 		return restoreDropVersion, &asks
 	case server.version != "":
-		return restoreWatch, misfit(cluster, server.version, made)
+		return restoreWatch, versionMismatch(cluster, server.version, made)
 	case server.state.Phase == transfer.Succeeded, server.state.Phase == transfer.Failed:
 		if server.ended >= versionAgain {
 			return restoreDropVersion, &asks
@@ -60,8 +60,8 @@ func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restor
 	return restoreWatch, &asks
 }
 
-// misfit says why an image cannot start the data; nil if it can.
-func misfit(cluster v1.MySQLCluster, image, made string) *problem {
+// versionMismatch says why an image cannot start the data; nil if it can.
+func versionMismatch(cluster v1.MySQLCluster, image, made string) *problem {
 	if made == "" {
 		return nil // restored by an operator that did not record it
 	}

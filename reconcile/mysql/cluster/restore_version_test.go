@@ -18,47 +18,49 @@ import (
 // A restore is complete when its data is there and the image can start it. The operator asks the image in parallel.
 func TestARestoreIsCompleteWhenTheImageFits(t *testing.T) {
 	t.Parallel()
-	done := func(version string) func(*restoring) {
+	done := func(version string) func(*restoreObserved) {
 		return withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, Checksum: "sha256:1", ServerVersion: version}})
 	}
 	works := withJob(transfer.State{Phase: transfer.Running, Attempts: 1})
-	writes := func(s *restoring) { s.progress = &transfer.Progress{Bytes: 1, TotalBytes: 100} }
+	writes := func(s *restoreObserved) { s.progress = &transfer.Progress{Bytes: 1, TotalBytes: 100} }
 	used := withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, Adopted: true, Used: true, Checksum: "sha256:1"}})
-	made := func(version string) func(*restoring) { return func(s *restoring) { s.dataVersion = version } }
-	long := func(s *restoring) { s.server.ended = versionAgain }
+	made := func(version string) func(*restoreObserved) {
+		return func(s *restoreObserved) { s.dataVersion = version }
+	}
+	long := func(s *restoreObserved) { s.server.ended = versionAgain }
 	failing := server("", transfer.State{Phase: transfer.Failed, Message: "Pod x ended with exit status 1"})
 	tests := map[string]struct {
-		seen    []func(*restoring)
+		seen    []func(*restoreObserved)
 		act     restoreAct
 		phase   v1.RestorePhase
 		reason  string
 		stalled bool
 		says    string
 	}{
-		"the image fits":                                              {seen: []func(*restoring){done("9.7.3")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
-		"the image is of another series":                              {seen: []func(*restoring){done("8.4.6")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true, says: "image of 8.4 first"},
-		"the image is older":                                          {seen: []func(*restoring){done("9.7.5")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true, says: "at least 9.7.5"},
-		"that is known before the restore ends":                       {seen: []func(*restoring){works, writes, made("9.7.5")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VersionMismatch", stalled: true, says: "at least 9.7.5"},
-		"but not before the Pod has looked at the volume":             {seen: []func(*restoring){works, made("9.7.5")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
-		"a cluster has used the data since, and may have upgraded it": {seen: []func(*restoring){used, made("8.4.6")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "RestoreAdopted", says: "nothing was restored: data-db-0 holds data that came from backup nightly"},
-		"of the instance, if the Pod does not report it":              {seen: []func(*restoring){done(""), made("9.7.5")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true},
-		"the release that made the data is unknown":                   {seen: []func(*restoring){done("")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
-		"the image was not asked yet":                                 {seen: []func(*restoring){works, func(s *restoring) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
-		"the image was not asked yet, and all else is done":           {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
-		"the answer is awaited":                                       {seen: []func(*restoring){done("9.7.4"), server("", transfer.State{Phase: transfer.Running})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "for its version"},
-		"another image was asked":                                     {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.order.ServerImage = "mysql:9.8" }}, act: restoreDropVersion, phase: v1.RestoreRunning, reason: "Restoring"},
-		"the Job that asked goes":                                     {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.job.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
-		"the image says nothing":                                      {seen: []func(*restoring){done("9.7.4"), failing}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true, says: "exit status 1; kubectl logs job/db-version"},
-		"the image says nothing of use":                               {seen: []func(*restoring){works, server("", transfer.State{Phase: transfer.Succeeded, Message: "no version"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VersionMismatch", stalled: true, says: "no version"},
-		"it is asked again after a while":                             {seen: []func(*restoring){done("9.7.4"), failing, long}, act: restoreDropVersion, phase: v1.RestoreRunning, reason: "Restoring"},
-		"the image cannot be pulled":                                  {seen: []func(*restoring){works, server("", transfer.State{Phase: transfer.Pending, Reason: "ImagePullFailed", Message: "not found"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "spec.image"},
-		"Kubernetes makes no Pod to ask":                              {seen: []func(*restoring){works, server("", transfer.State{Phase: transfer.Pending}), func(s *restoring) { s.server.refused = "exceeded quota" }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "PodsNotCreated", stalled: true, says: "exceeded quota"},
+		"the image fits":                                              {seen: []func(*restoreObserved){done("9.7.3")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
+		"the image is of another series":                              {seen: []func(*restoreObserved){done("8.4.6")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true, says: "image of 8.4 first"},
+		"the image is older":                                          {seen: []func(*restoreObserved){done("9.7.5")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true, says: "at least 9.7.5"},
+		"that is known before the restore ends":                       {seen: []func(*restoreObserved){works, writes, made("9.7.5")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VersionMismatch", stalled: true, says: "at least 9.7.5"},
+		"but not before the Pod has looked at the volume":             {seen: []func(*restoreObserved){works, made("9.7.5")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"a cluster has used the data since, and may have upgraded it": {seen: []func(*restoreObserved){used, made("8.4.6")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "RestoreAdopted", says: "nothing was restored: data-db-0 holds data that came from backup nightly"},
+		"of the instance, if the Pod does not report it":              {seen: []func(*restoreObserved){done(""), made("9.7.5")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true},
+		"the release that made the data is unknown":                   {seen: []func(*restoreObserved){done("")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
+		"the image was not asked yet":                                 {seen: []func(*restoreObserved){works, func(s *restoreObserved) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the image was not asked yet, and all else is done":           {seen: []func(*restoreObserved){done("9.7.4"), func(s *restoreObserved) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the answer is awaited":                                       {seen: []func(*restoreObserved){done("9.7.4"), server("", transfer.State{Phase: transfer.Running})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "for its version"},
+		"another image was asked":                                     {seen: []func(*restoreObserved){done("9.7.4"), func(s *restoreObserved) { s.server.order.ServerImage = "mysql:9.8" }}, act: restoreDropVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the Job that asked goes":                                     {seen: []func(*restoreObserved){done("9.7.4"), func(s *restoreObserved) { s.server.job.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the image says nothing":                                      {seen: []func(*restoreObserved){done("9.7.4"), failing}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true, says: "exit status 1; kubectl logs job/db-version"},
+		"the image says nothing of use":                               {seen: []func(*restoreObserved){works, server("", transfer.State{Phase: transfer.Succeeded, Message: "no version"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VersionMismatch", stalled: true, says: "no version"},
+		"it is asked again after a while":                             {seen: []func(*restoreObserved){done("9.7.4"), failing, long}, act: restoreDropVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the image cannot be pulled":                                  {seen: []func(*restoreObserved){works, server("", transfer.State{Phase: transfer.Pending, Reason: "ImagePullFailed", Message: "not found"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "spec.image"},
+		"Kubernetes makes no Pod to ask":                              {seen: []func(*restoreObserved){works, server("", transfer.State{Phase: transfer.Pending}), func(s *restoreObserved) { s.server.refused = "exceeded quota" }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "PodsNotCreated", stalled: true, says: "exceeded quota"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := fromNightly(begun(v1.RestoreRunning, 0))
-			step := decideRestore(cluster, tale(cluster, append([]func(*restoring){withClaim(corev1.ClaimBound, "1Gi")}, test.seen...)...))
+			step := decideRestore(cluster, restoreScene(cluster, append([]func(*restoreObserved){withClaim(corev1.ClaimBound, "1Gi")}, test.seen...)...))
 			got := fmt.Sprintf("%s, %s: %s %t", step.act, step.status.Phase, step.found.reason, step.found.stalled)
 			want := fmt.Sprintf("%s, %s: %s %t", test.act, test.phase, test.reason, test.stalled)
 			if got != want || !strings.Contains(step.found.message, test.says) {
@@ -99,8 +101,8 @@ func TestWhatATenantsImageSaysIsNotRepeated(t *testing.T) {
 		}
 		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: agent.CommandVersion, State: ended}}}}
 		version, state := transfer.ObserveVersion(job, []corev1.Pod{pod})
-		status := restoreStatus(cluster, decideRestore(cluster, tale(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Running}), server(version, state))))
-		if told := fmt.Sprint(status, tell(cluster.Status, status)); strings.Contains(told, secret) || !strings.Contains(told, "VersionMismatch") {
+		status := restoreStatus(cluster, decideRestore(cluster, restoreScene(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Running}), server(version, state))))
+		if told := fmt.Sprint(status, eventsOf(cluster.Status, status)); strings.Contains(told, secret) || !strings.Contains(told, "VersionMismatch") {
 			t.Errorf("%s: it is reported: %s", phase, told)
 		}
 	}

@@ -22,10 +22,10 @@ const AnnotationRestartPrimary = prefix + "restart-primary-for"
 // conditionPrimaryFirst is present while an update of the members is held back because it would restart the primary before replicas.
 const conditionPrimaryFirst = reasonPrimaryFirst
 
-// roll is the progress of an update of the members, and what limits it. Kubernetes restarts members from the highest number down, each once
+// rollout is the progress of an update of the members, and what limits it. Kubernetes restarts members from the highest number down, each once
 // the one before it is ready. It would restart a primary that is not member 0 before the replicas below it, and perhaps before any replica
 // has tried the update.
-type roll struct {
+type rollout struct {
 	n names
 	// primary is the number of the member that takes writes; recorded reports whether the record names it. Without a record, it is the
 	// member that clients reach for writes.
@@ -41,8 +41,8 @@ type roll struct {
 	known           bool
 	current, update string
 	late            []int
-	// between are those of the late ones that do not have current either: Kubernetes would create them again from current.
-	between []int
+	// otherRevision are those of the late ones that do not have current either: Kubernetes would create them again from current.
+	otherRevision []int
 	// missing is how many Pods there are fewer than the StatefulSet asks for.
 	missing int
 	// upgrade is what is known from the members whose turn comes before the primary's.
@@ -54,9 +54,9 @@ func allowedUpdate(cluster v1.MySQLCluster) string {
 	return brief(cluster.Annotations[AnnotationRestartPrimary], longestWord)
 }
 
-// rollOf returns the progress of an update from what was observed.
-func rollOf(cluster v1.MySQLCluster, seen observation) roll {
-	r := roll{n: namesOf(cluster), recorded: cluster.Status.Primary != "", scale: scaleOf(seen), wanted: wantedReplicas(cluster), allowed: allowedUpdate(cluster)}
+// rolloutOf returns the progress of an update from what was observed.
+func rolloutOf(cluster v1.MySQLCluster, seen observed) rollout {
+	r := rollout{n: namesOf(cluster), recorded: cluster.Status.Primary != "", scale: scaleOf(seen), wanted: wantedReplicas(cluster), allowed: allowedUpdate(cluster)}
 	r.primary, _ = r.n.ordinal(seen.route)
 	if seen.set == nil {
 		return r
@@ -77,7 +77,7 @@ func rollOf(cluster v1.MySQLCluster, seen observation) roll {
 		}
 		r.late = append(r.late, ordinal)
 		if made != r.current {
-			r.between = append(r.between, ordinal)
+			r.otherRevision = append(r.otherRevision, ordinal)
 		}
 	}
 	r.upgrade = upgradeOf(r, cluster, seen)
@@ -95,9 +95,9 @@ func partitionOf(set appsv1.StatefulSet) int {
 // bound returns the number of the first member that may be restarted without permission: the one above the primary. It is zero if the
 // primary is member 0, which comes last anyway, unless the others must try an update first (upgrade.go). Without a record it is never less
 // than it was, because adopted members may be running.
-func (r roll) bound() int {
+func (r rollout) bound() int {
 	bound := 0
-	if r.primary > 0 || r.isBraked() {
+	if r.primary > 0 || r.isHeldFromPrimary() {
 		bound = r.primary + 1
 	}
 	if !r.recorded {
@@ -107,17 +107,17 @@ func (r roll) bound() int {
 }
 
 // isAllowed reports whether a user allowed this very update to restart the primary, and it is not complete.
-func (r roll) isAllowed() bool {
+func (r rollout) isAllowed() bool {
 	return r.known && r.bound() > 0 && r.allowed != "" && r.allowed == r.update && (r.update != r.current || len(r.late) > 0)
 }
 
 // isUnderWay reports whether Kubernetes is carrying out an allowed update: it restarts one member at a time. If more are missing, there is
 // another cause.
-func (r roll) isUnderWay() bool { return r.isAllowed() && r.partition < r.bound() && r.missing <= 1 }
+func (r rollout) isUnderWay() bool { return r.isAllowed() && r.partition < r.bound() && r.missing <= 1 }
 
 // lowered returns a partition below the bound; may reports whether it is permitted as long as the template stays as it is. While the status
 // does not show yet which update that is, a lowered partition stays.
-func (r roll) lowered() (partition int, may bool) {
+func (r rollout) lowered() (partition int, may bool) {
 	if !r.known {
 		return r.partition, r.allowed != "" && r.partition < r.bound()
 	}
@@ -127,13 +127,13 @@ func (r roll) lowered() (partition int, may bool) {
 // primaryHas reports whether an update in progress has already reached a primary that is not member 0, as after a failover in the middle of
 // it. With a partition above the primary, Kubernetes would create its Pod again from before the update, older than its data. And there is
 // no reason to hold back the members below.
-func (r roll) primaryHas() bool {
+func (r rollout) primaryHas() bool {
 	return r.known && r.recorded && r.primary > 0 && r.update != r.current && !slices.Contains(r.late, r.primary)
 }
 
 // held returns the members that an update does not reach, in the order of their restarts.
-func (r roll) held() []int {
-	if !r.known || r.bound() == 0 || r.isAllowed() || r.primaryHas() || r.isBraked() && !r.isBlocked() {
+func (r rollout) held() []int {
+	if !r.known || r.bound() == 0 || r.isAllowed() || r.primaryHas() || r.isHeldFromPrimary() && !r.isBlocked() {
 		return nil
 	}
 	held := slices.DeleteFunc(slices.Clone(r.late), func(ordinal int) bool { return ordinal >= r.bound() })
@@ -142,29 +142,29 @@ func (r roll) held() []int {
 }
 
 // isHeld reports whether an update has reached all members except those that it is held back from.
-func (r roll) isHeld() bool {
+func (r rollout) isHeld() bool {
 	held := len(r.held())
 	return held > 0 && held == len(r.late)
 }
 
 // message says what is held back because the primary is not member 0, and which command lets it continue; empty if nothing is.
-func (r roll) message() string {
+func (r rollout) message() string {
 	held := r.held()
-	if len(held) == 0 || r.isBraked() {
+	if len(held) == 0 || r.isHeldFromPrimary() {
 		return ""
 	}
 	other := ""
-	if len(r.between) > 0 {
-		other = fmt.Sprintf("; if %s lost its Pod, Kubernetes would create the Pod again from the older revision %s, so continue soon", r.members(r.between), r.current)
+	if len(r.otherRevision) > 0 {
+		other = fmt.Sprintf("; if %s lost its Pod, Kubernetes would create the Pod again from the older revision %s, so continue soon", r.members(r.otherRevision), r.current)
 	}
 	if r.allowed != "" && r.allowed != r.update {
 		other += fmt.Sprintf("; the annotation %s=%q is not for this update", AnnotationRestartPrimary, r.allowed)
 	}
-	return fmt.Sprintf("update %s is held back from %s: %s%s; to continue with %s: %s", r.update, r.members(held), r.danger(), other, r.n.member(held[0]), r.goOn())
+	return fmt.Sprintf("update %s is held back from %s: %s%s; to continue with %s: %s", r.update, r.members(held), r.holdReason(), other, r.n.member(held[0]), r.continueCommand())
 }
 
-// danger says why an update is held back.
-func (r roll) danger() string {
+// holdReason says why an update is held back.
+func (r rollout) holdReason() string {
 	if r.primary == 0 {
 		return "the operator does not know yet which of them takes writes"
 	}
@@ -179,7 +179,7 @@ func (r roll) danger() string {
 	return fmt.Sprintf("Kubernetes would restart the primary %s before the replicas below it; %s", r.n.member(r.primary), tried)
 }
 
-func (r roll) members(ordinals []int) string {
+func (r rollout) members(ordinals []int) string {
 	all := make([]string, 0, len(ordinals))
 	for _, ordinal := range ordinals {
 		all = append(all, r.n.member(ordinal))
@@ -188,18 +188,18 @@ func (r roll) members(ordinals []int) string {
 }
 
 // roll returns the progress of an update after the pass. If the pass has written the StatefulSet, its status is not known yet.
-func (r report) roll() roll {
-	now := rollOf(r.cluster, r.seen)
+func (r report) roll() rollout {
+	now := rolloutOf(r.cluster, r.seen)
 	now.known = now.known && !r.children.rolled
 	return now
 }
 
-// nextWaits says that the spec asks for another update while an allowed one is in progress; empty if it does not.
-func (r report) nextWaits() string {
+// nextUpdateNote says that the spec asks for another update while an allowed one is in progress; empty if it does not.
+func (r report) nextUpdateNote() string {
 	if !r.children.waits || r.upgradeWaits() != "" {
 		return ""
 	}
-	now := rollOf(r.cluster, r.seen)
+	now := rolloutOf(r.cluster, r.seen)
 	return fmt.Sprintf("the newer change of the spec begins when update %s has reached %s; to start it now: kubectl -n %s annotate mysqlcluster %s %s-",
 		now.update, now.members(now.late), now.n.namespace, now.n.cluster, AnnotationRestartPrimary)
 }
@@ -239,7 +239,7 @@ func (r report) leftToDo(note *problem) *problem {
 func (r report) describeRoll(status *v1.MySQLClusterStatus) {
 	r.describeUpgrade(status)
 	now := r.roll()
-	switch message := cmp.Or(r.nextWaits(), now.message()); {
+	switch message := cmp.Or(r.nextUpdateNote(), now.message()); {
 	case message != "":
 		reconcile.SetCondition(&status.Conditions, metav1.Condition{
 			Type: conditionPrimaryFirst, Status: metav1.ConditionTrue, Reason: reasonPrimaryFirst, Message: message, ObservedGeneration: status.ObservedGeneration,

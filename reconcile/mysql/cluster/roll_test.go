@@ -28,13 +28,13 @@ type rolling struct {
 	allows    string
 }
 
-func (r rolling) seen() (v1.MySQLCluster, observation) {
+func (r rolling) seen() (v1.MySQLCluster, observed) {
 	revisions := strings.Fields(r.pods)
 	cluster := aCluster(int32(len(revisions)), func(c *v1.MySQLCluster) { c.Status.Primary = r.record })
 	if r.allows != "" {
 		cluster.Annotations = map[string]string{AnnotationRestartPrimary: r.allows}
 	}
-	seen := observation{route: r.record + r.route}
+	seen := observed{route: r.record + r.route}
 	scale := int32(len(revisions))
 	seen.set = &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &scale, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{
 		RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: number(r.partition)},
@@ -126,7 +126,7 @@ func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 			rolling{record: "db-1", pods: "a a", partition: 2, revisions: "a b", allows: strings.Repeat("b", 1000)}, outcome{2, -1, "db-1 db-0", `b…" is not for this update`},
 		},
 	} {
-		now := rollOf(test.is.seen())
+		now := rolloutOf(test.is.seen())
 		got := outcome{bound: now.bound(), lowered: -1, held: strings.ReplaceAll(now.members(now.held()), ",", ""), told: test.want.told}
 		if lowered, may := now.lowered(); may {
 			got.lowered = lowered
@@ -200,45 +200,45 @@ func TestStatusTellsWhatIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldBackIsToldOnce: when it begins. It is not reported again when nothing else is left to wait for, nor while the StatefulSet
+// TestAHeldBackUpdateIsReportedOnce: when it begins. It is not reported again when nothing else is left to wait for, nor while the StatefulSet
 // is written.
-func TestWhatIsHeldBackIsToldOnce(t *testing.T) {
+func TestAHeldBackUpdateIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	s := held(t, "a a a")
-	next := func(children applied) []string {
+	next := func(children applyResult) []string {
 		before := s.cluster.Status
 		told := s.report(nil, nil)
 		told.children = children
 		s.cluster.Status = told.status()
 		reasons := []string{}
-		for _, event := range tell(before, s.cluster.Status) {
+		for _, event := range eventsOf(before, s.cluster.Status) {
 			reasons = append(reasons, event.Type+" "+event.Reason)
 		}
 		return reasons
 	}
-	if told := next(applied{}); !slices.Contains(told, "Warning PrimaryWouldRestartFirst") {
+	if told := next(applyResult{}); !slices.Contains(told, "Warning PrimaryWouldRestartFirst") {
 		t.Errorf("the events are %v", told)
 	}
 	s.seen.pods[2].Labels[appsv1.ControllerRevisionHashLabelKey] = "b"
 	for range 2 {
-		if told := next(applied{}); len(told) != 0 {
+		if told := next(applyResult{}); len(told) != 0 {
 			t.Errorf("the repeated events are %v", told)
 		}
 	}
-	next(applied{rolled: true, unsettled: true})
+	next(applyResult{rolled: true, unsettled: true})
 	if !meta.IsStatusConditionTrue(s.cluster.Status.Conditions, conditionPrimaryFirst) {
 		t.Error("the condition is gone for a moment")
 	}
 	if got := conditionOf(t, s.cluster.Status, v1.ConditionReady); got != "False MembersNotReady" {
 		t.Errorf("the StatefulSet was just written, and Ready is %s", got)
 	}
-	if told := next(applied{}); slices.Contains(told, "Warning PrimaryWouldRestartFirst") {
+	if told := next(applyResult{}); slices.Contains(told, "Warning PrimaryWouldRestartFirst") {
 		t.Errorf("the repeated events are %v", told)
 	}
 }
 
-// TestAnUpdateThatIsHeldBackIsNoWork: it may last for weeks.
-func TestAnUpdateThatIsHeldBackIsNoWork(t *testing.T) {
+// TestAHeldBackUpdateNeedsNoFullPass: it may last for weeks.
+func TestAHeldBackUpdateNeedsNoFullPass(t *testing.T) {
 	t.Parallel()
 	_, found := atRest(t)
 	seen := held(t, "a a b").seen
@@ -249,12 +249,12 @@ func TestAnUpdateThatIsHeldBackIsNoWork(t *testing.T) {
 	if got := conditionOf(t, status, v1.ConditionReady); got != "False PrimaryWouldRestartFirst" {
 		t.Fatalf("Ready is %s", got)
 	}
-	if found.settle(object("7"), status, remembered{}) == nil {
+	if found.settle(object("7"), status, clusterMemory{}) == nil {
 		t.Error("every look is a full pass")
 	}
 	ofBefore := found
 	ofBefore.decision.Note = &replication.Note{Reason: replication.ReasonAgentRelease, Message: "agents of an earlier release"}
-	settled := ofBefore.settle(object("7"), status, remembered{})
+	settled := ofBefore.settle(object("7"), status, clusterMemory{})
 	if settled == nil {
 		t.Fatal("with agents of an earlier release every look is a full pass")
 	}
@@ -263,8 +263,8 @@ func TestAnUpdateThatIsHeldBackIsNoWork(t *testing.T) {
 	if !settled.nothingToDo(found.seen.members, ofBefore.decision) || settled.nothingToDo(found.seen.members, another) || settled.nothingToDo(found.seen.members, found.decision) {
 		t.Error("it looks at the members, and another decision goes unseen")
 	}
-	if ahead := found.prospect(status); ahead.next() != calmEvery {
-		t.Errorf("the next look is after %s", ahead.next())
+	if ahead := found.prospect(status); ahead.requeueAfter() != calmEvery {
+		t.Errorf("the next look is after %s", ahead.requeueAfter())
 	}
 }
 
@@ -376,7 +376,7 @@ func TestTheNextUpdateWaitsForOneThatIsUnderWay(t *testing.T) {
 	s := held(t, "a b b")
 	s.cluster.Annotations = map[string]string{AnnotationRestartPrimary: "b"}
 	told := s.report(nil, nil)
-	told.children = applied{unsettled: true, waits: true}
+	told.children = applyResult{unsettled: true, waits: true}
 	found := meta.FindStatusCondition(told.status().Conditions, conditionPrimaryFirst)
 	if found == nil || !strings.Contains(found.Message, "when update b has reached db-0") || !strings.Contains(found.Message, AnnotationRestartPrimary+"-") {
 		t.Errorf("the condition is %+v", found)

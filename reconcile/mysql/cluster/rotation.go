@@ -48,8 +48,8 @@ const (
 type situation struct {
 	// authorities are the CAs that the operator keeps; none if its Secret is lost or damaged.
 	authorities agent.Authorities
-	// told is when members got the newest CA, clientsTold when clients got it; zero if that is not recorded.
-	told, clientsTold time.Time
+	// membersHaveCASince is when members got the newest CA, clientsHaveCASince when clients got it; zero if that is not recorded.
+	membersHaveCASince, clientsHaveCASince time.Time
 	// bundle are the CAs that members were given to trust, leaf is their certificate: nil if there is none that can be read.
 	bundle []byte
 	leaf   *x509.Certificate
@@ -65,8 +65,8 @@ type situation struct {
 	asked     rotationRequest
 }
 
-// move is the next step.
-type move struct {
+// nextStep is the next step.
+type nextStep struct {
 	step step
 	// issuer is the CA that signs.
 	issuer *tls.Certificate
@@ -89,24 +89,24 @@ const (
 )
 
 // next decides about the next step.
-func (s situation) next(now time.Time) move {
+func (s situation) next(now time.Time) nextStep {
 	switch {
 	case len(s.authorities) == 0 || !agent.Signs(s.authorities[0], now):
-		return move{step: stepStart}
+		return nextStep{step: stepStart}
 	case !s.serves(now):
-		return move{step: stepSign, issuer: s.issuer(now)}
+		return nextStep{step: stepSign, issuer: s.issuer(now)}
 	case !bytes.Equal(s.bundle, s.authorities.Bundle()):
-		return move{step: stepTrust}
+		return nextStep{step: stepTrust}
 	case s.note() != stepKeep:
-		return move{step: s.note()}
+		return nextStep{step: s.note()}
 	case s.extends(s.shown(), now):
-		return move{step: stepSign, issuer: s.shown()}
+		return nextStep{step: stepSign, issuer: s.shown()}
 	case len(s.authorities) > 1:
 		return s.rotating(now)
 	case pki.Renewable(s.authorities[0].Leaf, now) || s.asked.wants(s.authorities[0].Leaf, now):
-		return move{step: stepBring}
+		return nextStep{step: stepBring}
 	}
-	return move{step: stepKeep}
+	return nextStep{step: stepKeep}
 }
 
 // note returns the step that records who has a CA that has signed no certificate yet; stepKeep for none.
@@ -114,9 +114,9 @@ func (s situation) note() step {
 	switch {
 	case s.shown() == s.authorities[0]:
 		return stepKeep
-	case s.told.IsZero():
+	case s.membersHaveCASince.IsZero():
 		return stepNote
-	case s.clientsTold.IsZero() && s.published:
+	case s.clientsHaveCASince.IsZero() && s.published:
 		return stepNoteClients
 	}
 	return stepKeep
@@ -124,24 +124,24 @@ func (s situation) note() step {
 
 // rotating decides while two CAs are trusted. It looks at what only time ends before what members must do: an operator that has just
 // started has not heard the members yet, and reports the same as the one before it.
-func (s situation) rotating(now time.Time) move {
+func (s situation) rotating(now time.Time) nextStep {
 	newest := s.authorities[0]
 	isSigned := s.shown() == newest
-	trusted := s.clientsTold.Add(s.asked.clientOverlap())
+	trusted := s.clientsHaveCASince.Add(s.asked.clientOverlap())
 	gone := madeAt(s.leaf).Add(min(memberOverlap, s.asked.clientOverlap()))
 	switch {
-	case !isSigned && (!s.published || s.clientsTold.IsZero()):
-		return move{step: stepKeep, waits: waitForClients}
+	case !isSigned && (!s.published || s.clientsHaveCASince.IsZero()):
+		return nextStep{step: stepKeep, waits: waitForClients}
 	case !isSigned && now.Before(trusted):
-		return move{step: stepKeep, waits: waitForClients, until: trusted}
+		return nextStep{step: stepKeep, waits: waitForClients, until: trusted}
 	case isSigned && now.Before(gone):
-		return move{step: stepKeep, waits: waitToForget, until: gone}
+		return nextStep{step: stepKeep, waits: waitToForget, until: gone}
 	case !s.inUse:
-		return move{step: stepKeep, waits: waitForMembers}
+		return nextStep{step: stepKeep, waits: waitForMembers}
 	case !isSigned:
-		return move{step: stepSign, issuer: newest}
+		return nextStep{step: stepSign, issuer: newest}
 	}
-	return move{step: stepForget}
+	return nextStep{step: stepForget}
 }
 
 // shown returns the CA that signed the members' certificate; nil if it is none of the cluster's.
@@ -202,7 +202,7 @@ func (s situation) replace(next step, n names, now time.Time) (agent.Authorities
 }
 
 // message explains to users what a rotation waits for.
-func (m move) message(n names) string {
+func (m nextStep) message(n names) string {
 	switch m.waits {
 	case waitForMembers:
 		return "the operator is replacing the CA; waiting until every running member uses the certificates that it was given"

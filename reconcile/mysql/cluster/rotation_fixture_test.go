@@ -28,7 +28,7 @@ type rotating struct {
 	unpublished bool
 	// steps are all steps that were taken.
 	steps []step
-	last  move
+	last  nextStep
 }
 
 // readingMember is a member with the files that it has read; it reads none while it is down.
@@ -107,7 +107,7 @@ func (r *rotating) must(made pki.Pair, err error) pki.Pair {
 }
 
 func (r *rotating) situation() situation {
-	s := situation{authorities: r.kept, told: r.told, clientsTold: r.clientsTold, bundle: r.bundle, asked: r.asked, inUse: r.inUse(), published: !r.unpublished}
+	s := situation{authorities: r.kept, membersHaveCASince: r.told, clientsHaveCASince: r.clientsTold, bundle: r.bundle, asked: r.asked, inUse: r.inUse(), published: !r.unpublished}
 	s.leaf, s.fits = readMemberCertificate(r.n, r.pair)
 	if trusted, err := pki.ReadCertificates(r.bundle); err == nil && s.leaf != nil && len(r.kept) == 0 {
 		s.known = pki.Issuer(s.leaf, trusted)

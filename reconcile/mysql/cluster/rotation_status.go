@@ -28,7 +28,7 @@ type rotation struct {
 }
 
 // rotationOf returns the state of a rotation, and which annotation cannot be parsed; nil if there is nothing to report.
-func rotationOf(n names, last move, asked rotationRequest) *rotation {
+func rotationOf(n names, last nextStep, asked rotationRequest) *rotation {
 	switch {
 	case last.waits != "" && asked.fault != "":
 		return &rotation{metav1.ConditionTrue, string(last.waits), last.message(n) + "; " + asked.fault}
@@ -60,8 +60,8 @@ func describeRotation(status *v1.MySQLClusterStatus, now *rotation) {
 	})
 }
 
-// tellRotation turns changes of a rotation into events.
-func tellRotation(before, after v1.MySQLClusterStatus) []reconcile.Event {
+// rotationEvents turns changes of a rotation into events.
+func rotationEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	was, is := meta.FindStatusCondition(before.Conditions, conditionRotation), meta.FindStatusCondition(after.Conditions, conditionRotation)
 	event := reconcile.Event{Type: reconcile.Normal, Action: "Rotate"}
 	switch {
@@ -82,9 +82,9 @@ func tellRotation(before, after v1.MySQLClusterStatus) []reconcile.Event {
 // a Secret within about a minute.
 const lostPatience = 3 * time.Minute
 
-// unknownTo returns a problem while members cannot trust this operator yet: the key of the CA that they trust is lost, and not all running
+// waitForTrust returns a problem while members cannot trust this operator yet: the key of the CA that they trust is lost, and not all running
 // members have the new one. That they do not answer then means nothing, and the operator decides nothing on it; nil otherwise.
-func (p papers) unknownTo(cluster v1.MySQLCluster, seen observation) *problem {
+func (p certificateState) waitForTrust(cluster v1.MySQLCluster, seen observed) *problem {
 	if p.lost.IsZero() || cluster.Status.Primary == "" || seen.now.Sub(p.lost) > lostPatience {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (p papers) unknownTo(cluster v1.MySQLCluster, seen observation) *problem {
 
 // usesOf identifies the certificates that all running members use; empty if they differ, or one does not report them. A mysqld whose agent
 // has crashed continues with its earlier ones until the agent is back.
-func usesOf(seen observation) string {
+func usesOf(seen observed) string {
 	uses := ""
 	for at := range seen.members {
 		if pod, found := seen.pod(seen.members[at].Name); !found || !runs(pod, containerMysqld) {
@@ -114,6 +114,8 @@ func usesOf(seen observation) string {
 	return uses
 }
 
-// ripe reports whether the next step of a rotation waited only for what has been done by now: by the members, or by the pass itself, which
+// isStepDue reports whether the next step of a rotation waited only for what has been done by now: by the members, or by the pass itself, which
 // applies the ConfigMap.
-func (p papers) ripe(uses string) bool { return p.unpublished || p.awaited && uses == p.digest }
+func (p certificateState) isStepDue(uses string) bool {
+	return p.unpublished || p.awaited && uses == p.digest
+}

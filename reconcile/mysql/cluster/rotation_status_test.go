@@ -58,8 +58,8 @@ func TestWhatAllMembersUse(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	waits := papers{digest: "new", awaited: true}
-	if !waits.ripe("new") || waits.ripe("") || waits.ripe("old") || (papers{digest: "new"}).ripe("new") {
+	waits := certificateState{digest: "new", awaited: true}
+	if !waits.isStepDue("new") || waits.isStepDue("") || waits.isStepDue("old") || (certificateState{digest: "new"}).isStepDue("new") {
 		t.Error("a step is due at the wrong time")
 	}
 }
@@ -84,7 +84,7 @@ func TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow(t *testing.T) {
 		"there were no members":       {fresh, at.Add(-time.Minute), ""},
 	} {
 		test.scene.seen.now = at
-		found := papers{lost: test.lost}.unknownTo(test.scene.cluster, test.scene.seen)
+		found := certificateState{lost: test.lost}.waitForTrust(test.scene.cluster, test.scene.seen)
 		if (found == nil) != (test.waits == "") || found != nil && (!strings.Contains(found.message, test.waits) || found.stalled) {
 			t.Errorf("%s: %+v", name, found)
 		}
@@ -96,26 +96,26 @@ func TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow(t *testing.T) {
 func TestLossIsCountedByOneClock(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	ahead, another := papers{lost: at.Add(time.Hour), bundle: []byte("new and old")}, papers{lost: at.Add(-time.Hour), bundle: []byte("former and old")}
+	ahead, another := certificateState{lost: at.Add(time.Hour), bundle: []byte("new and old")}, certificateState{lost: at.Add(-time.Hour), bundle: []byte("former and old")}
 	silent := reachable(t, "", "").silent(1)
-	known := papers{}
+	known := certificateState{}
 	for after, waits := range []bool{true, true, true, true, false, false} {
 		silent.seen.now = at.Add(time.Duration(after) * time.Minute)
 		found := ahead
 		found.lost = found.lostSince(known, silent.seen.now)
-		if got := found.unknownTo(silent.cluster, silent.seen) != nil; got != waits {
+		if got := found.waitForTrust(silent.cluster, silent.seen) != nil; got != waits {
 			t.Errorf("after %d minutes it waits: %t, want %t", after, got, waits)
 		}
 		known = found
 	}
 	for name, test := range map[string]struct {
-		found, known papers
+		found, known certificateState
 		want         time.Time
 	}{
 		"another was lost before":     {ahead, another, at},
-		"the clocks agree":            {papers{lost: at.Add(-time.Minute)}, papers{}, at.Add(-time.Minute)},
-		"nothing is lost":             {papers{}, another, time.Time{}},
-		"this operator has seen none": {ahead, papers{}, at},
+		"the clocks agree":            {certificateState{lost: at.Add(-time.Minute)}, certificateState{}, at.Add(-time.Minute)},
+		"nothing is lost":             {certificateState{}, another, time.Time{}},
+		"this operator has seen none": {ahead, certificateState{}, at},
 	} {
 		if got := test.found.lostSince(test.known, at); !got.Equal(test.want) {
 			t.Errorf("%s: since %s, want %s", name, got, test.want)
@@ -152,7 +152,7 @@ func TestOperatorGoesOnWithACertificateOfBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		papers{security: security, bundle: test.trusted.Bundle(), lost: test.lost}.carry(former, now)
+		certificateState{security: security, bundle: test.trusted.Bundle(), lost: test.lost}.keepOldCertificates(former, now)
 		if got := len(security.Certificates); got != test.want {
 			t.Errorf("%s: it has %d certificates, want %d", name, got, test.want)
 		}
@@ -164,25 +164,25 @@ func TestRotationIsTold(t *testing.T) {
 	n, until := names{"shop", "db"}, time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	status := v1.MySQLClusterStatus{}
 	for _, test := range []struct {
-		last  move
+		last  nextStep
 		fault string
 		told  string
 		is    metav1.ConditionStatus
 	}{
-		{move{}, "", "", ""},
-		{move{waits: waitForMembers}, "", "Normal WaitingForMembers", metav1.ConditionTrue},
-		{move{waits: waitForClients, until: until}, "", "Normal WaitingForClients db-ca-cert 2026-11-28T12:00:00Z", metav1.ConditionTrue},
-		{move{waits: waitForClients, until: until}, "", "", metav1.ConditionTrue},
-		{move{waits: waitForClients, until: until}, `annotation x="y" is no time`, `Normal WaitingForClients db-ca-cert x="y"`, metav1.ConditionTrue},
-		{move{waits: waitToForget, until: until}, "", "Normal ForgettingOldCA 2026-11-28T12:00:00Z", metav1.ConditionTrue},
-		{move{}, "", "Normal CertificateRotationCompleted", ""},
-		{move{}, `annotation x="y" is no time`, `Warning InvalidRequest x="y"`, metav1.ConditionFalse},
-		{move{}, "", "", ""},
+		{nextStep{}, "", "", ""},
+		{nextStep{waits: waitForMembers}, "", "Normal WaitingForMembers", metav1.ConditionTrue},
+		{nextStep{waits: waitForClients, until: until}, "", "Normal WaitingForClients db-ca-cert 2026-11-28T12:00:00Z", metav1.ConditionTrue},
+		{nextStep{waits: waitForClients, until: until}, "", "", metav1.ConditionTrue},
+		{nextStep{waits: waitForClients, until: until}, `annotation x="y" is no time`, `Normal WaitingForClients db-ca-cert x="y"`, metav1.ConditionTrue},
+		{nextStep{waits: waitToForget, until: until}, "", "Normal ForgettingOldCA 2026-11-28T12:00:00Z", metav1.ConditionTrue},
+		{nextStep{}, "", "Normal CertificateRotationCompleted", ""},
+		{nextStep{}, `annotation x="y" is no time`, `Warning InvalidRequest x="y"`, metav1.ConditionFalse},
+		{nextStep{}, "", "", ""},
 	} {
 		before := status
 		before.Conditions = slices.Clone(status.Conditions)
 		describeRotation(&status, rotationOf(n, test.last, rotationRequest{fault: test.fault}))
-		events := tellRotation(before, status)
+		events := rotationEvents(before, status)
 		if len(events) > 1 || (len(events) == 1) != (test.told != "") {
 			t.Errorf("%+v: events %+v, want %q", test.last, events, test.told)
 		}

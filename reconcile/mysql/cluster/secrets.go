@@ -82,21 +82,21 @@ func newAccounts() map[string][]byte {
 // of replication (manual, "CHANGE REPLICATION SOURCE TO Statement").
 func newPassword() []byte { return []byte("aA1!" + rand.Text()) }
 
-// refusePlanted refuses a Secret that has no controller, unless the members that use it exist. A client that may only write Secrets can
+// checkProvenance refuses a Secret that has no controller, unless the members that use it exist. A client that may only write Secrets can
 // copy all marks of the operator, and would know the key of the CA that the cluster takes for its own. Creating a StatefulSet takes the
 // permission to run Pods.
-func (r *reconciler) refusePlanted(ctx context.Context, owner *unstructured.Unstructured, n names, secret *unstructured.Unstructured) error {
+func (r *reconciler) checkProvenance(ctx context.Context, owner *unstructured.Unstructured, n names, secret *unstructured.Unstructured) error {
 	if metav1.IsControlledBy(secret, owner) {
 		return nil
 	}
 	set, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
 	if apierrors.IsNotFound(err) {
-		return &reconcile.ForeignError{Resource: secrets(), Namespace: n.namespace, Name: secret.GetName(), Unproven: "the StatefulSet " + n.cluster}
+		return &reconcile.ForeignError{Resource: secrets(), Namespace: n.namespace, Name: secret.GetName(), MissingProof: "the StatefulSet " + n.cluster}
 	}
 	if err != nil {
 		return err
 	}
-	return reconcile.Claim(owner, set, statefulSets(), n.labels())
+	return reconcile.CheckOwnership(owner, set, statefulSets(), n.labels())
 }
 
 // ownSecret reads one of the cluster's own Secrets, and adopts one that a deleted cluster of the same name left; nil if there is none.
@@ -108,10 +108,10 @@ func (r *reconciler) ownSecret(ctx context.Context, owner *unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	if err := reconcile.Claim(owner, found, secrets(), n.labels()); err != nil {
+	if err := reconcile.CheckOwnership(owner, found, secrets(), n.labels()); err != nil {
 		return nil, err
 	}
-	if err := r.refusePlanted(ctx, owner, n, found); err != nil {
+	if err := r.checkProvenance(ctx, owner, n, found); err != nil {
 		return nil, err
 	}
 	return r.api.Adopt(ctx, owner, secrets(), found)

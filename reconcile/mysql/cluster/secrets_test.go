@@ -173,14 +173,14 @@ func TestConnectionsOutliveALookAtTheSecrets(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	authority, _ := signed(t, names{"shop", "db"}, at)
 	another, _ := signed(t, names{"shop", "db"}, at)
-	look := func(known remembered, authority *tls.Certificate, at time.Time) remembered {
+	look := func(known clusterMemory, authority *tls.Certificate, at time.Time) clusterMemory {
 		security, err := agent.OperatorTLS(agent.Authorities{authority}, at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return known.reaching(security, at)
+		return known.withClients(security, at)
 	}
-	first := look(remembered{}, authority, at)
+	first := look(clusterMemory{}, authority, at)
 	if first.agents == nil || first.transfers == nil {
 		t.Fatal("there is no client")
 	}

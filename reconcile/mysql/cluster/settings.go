@@ -23,8 +23,8 @@ import (
 // the table of settings knows to be valid. About everything else it asks the image first, in a separate Pod (transfer.VersionJob). Until
 // the image has answered, the StatefulSet stays as it is.
 
-// question is what is known about settings or an image that the members do not have yet.
-type question struct {
+// settingsCheck is what is known about settings or an image that the members do not have yet.
+type settingsCheck struct {
 	// judged is what the table says about the settings. other reports whether the members have another image, or are missing a plugin: no
 	// table knows about these.
 	judged settings.Judgement
@@ -53,7 +53,7 @@ const (
 )
 
 // decideSettings decides what to do about settings or an image that the members do not have yet, and what to report meanwhile.
-func decideSettings(cluster v1.MySQLCluster, q question) (settingsAct, *problem) {
+func decideSettings(cluster v1.MySQLCluster, q settingsCheck) (settingsAct, *problem) {
 	image := cluster.Spec.Image
 	asks := problem{reasonMembersNotReady, fmt.Sprintf("asking image %q whether its mysqld accepts the settings, before any member restarts", image), false}
 	switch {
@@ -74,7 +74,7 @@ func decideSettings(cluster v1.MySQLCluster, q question) (settingsAct, *problem)
 }
 
 // decideUnanswered decides what to do while an image that was asked has given no answer, or will give none.
-func decideUnanswered(image string, q question, asks problem) (settingsAct, *problem) {
+func decideUnanswered(image string, q settingsCheck, asks problem) (settingsAct, *problem) {
 	switch ended := q.state.Phase == transfer.Succeeded || q.state.Phase == transfer.Failed; {
 	case ended && q.ended >= versionAgain:
 		return settingsDrop, &asks
@@ -112,8 +112,8 @@ func notTaken(why string) *problem {
 }
 
 // settingsProblem returns why the members do not get the StatefulSet that they should have; nil if nothing prevents it.
-func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (*problem, error) {
-	key, of := keyOf(cluster), made{uid: cluster.UID, digest: digest(seen.versions, fmt.Sprint(cluster.Generation))}
+func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, spec setSpec) (*problem, error) {
+	key, of := keyOf(cluster), childInputs{uid: cluster.UID, digest: digest(seen.versions, fmt.Sprint(cluster.Generation))}
 	if known := r.memory.heldSettings(key, of, r.now()); known != nil {
 		return known, nil
 	}
@@ -134,13 +134,13 @@ func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Un
 		found, err = refused, nil
 	}
 	if err == nil && found != nil && act == settingsWait {
-		r.memory.holdSettings(key, heldFor{of, *found, r.now().Add(asked.again())})
+		r.memory.holdSettings(key, heldBackResult{of, *found, r.now().Add(asked.again())})
 	}
 	return found, err
 }
 
 // questionOf checks whether the members should get other settings, or another image; nil if they should not.
-func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (*question, error) {
+func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, spec setSpec) (*settingsCheck, error) {
 	n := namesOf(cluster)
 	var live *appsv1.StatefulSet
 	if seen.set != nil {
@@ -158,7 +158,7 @@ func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstruc
 	}
 	if live == nil {
 		// There are no members yet that could be harmed: each checks the settings with its own mysqld when it starts.
-		return &question{judged: settings.Judgement{Faults: table.Judge(cluster.Spec.Config, "").Faults}}, nil
+		return &settingsCheck{judged: settings.Judgement{Faults: table.Judge(cluster.Spec.Config, "").Faults}}, nil
 	}
 	asked := newQuestion(cluster, *live, table)
 	if asked.needsAnswer() {
@@ -170,9 +170,9 @@ func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstruc
 }
 
 // newQuestion judges what the members would get that they do not have.
-func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings.Table) question {
+func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings.Table) settingsCheck {
 	if imageOf(set) != cluster.Spec.Image {
-		return question{other: true}
+		return settingsCheck{other: true}
 	}
 	has, missing := linesIn(set), map[string]string{}
 	for name, value := range cluster.Spec.Config {
@@ -180,7 +180,7 @@ func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings
 			missing[name] = value
 		}
 	}
-	asked := question{judged: table.Judge(missing, commonVersion(cluster.Status))}
+	asked := settingsCheck{judged: table.Judge(missing, commonVersion(cluster.Status))}
 	lacks := func(library string) bool { return !has[line(loadPlugin, library)] }
 	asked.other = slices.ContainsFunc(cluster.Spec.Plugins, lacks)
 	asked.loses(has, renderConfig(cluster), table)
@@ -189,7 +189,7 @@ func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings
 
 // loses records what members would no longer have. Without a plugin, its settings are unknown. And the default of one setting may not fit
 // the value of another, as a collation and a character set. An independent setting, such as a number, may go.
-func (q *question) loses(has map[string]bool, wanted string, table settings.Table) {
+func (q *settingsCheck) loses(has map[string]bool, wanted string, table settings.Table) {
 	stays := map[string]bool{}
 	for one := range strings.Lines(wanted) {
 		stays[one] = true
@@ -235,7 +235,7 @@ func commonVersion(status v1.MySQLClusterStatus) string {
 
 // again returns how long a result holds if no child changes: a final one holds until the image itself may be another. No watch reports a
 // Job's state, so the longer the Job takes, the less often the operator looks.
-func (q question) again() time.Duration {
+func (q settingsCheck) again() time.Duration {
 	if len(q.judged.Faults) > 0 || q.answer != nil {
 		return versionAgain
 	}
@@ -243,12 +243,12 @@ func (q question) again() time.Duration {
 }
 
 // needsAnswer reports whether only the image itself can answer.
-func (q question) needsAnswer() bool {
+func (q settingsCheck) needsAnswer() bool {
 	return len(q.judged.Faults) == 0 && (q.other || len(q.judged.Unsure) > 0)
 }
 
 // observeQuestion reads the Job that asks, and its answer.
-func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, asked *question) error {
+func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, asked *settingsCheck) error {
 	n := namesOf(cluster)
 	job, err := r.jobOf(ctx, owner, n, transfer.VersionJobName(asked.order))
 	if err != nil || job == nil {

@@ -32,32 +32,32 @@ func TestNoMemberRestartsForWhatItsMysqldWouldNotTake(t *testing.T) {
 	unsure := settings.Judgement{Unsure: []string{"no_such_setting"}}
 	failed := transfer.State{Phase: transfer.Failed}
 	for name, test := range map[string]struct {
-		q       question
+		q       settingsCheck
 		act     settingsAct
 		reason  string
 		stalled bool
 		says    string
 	}{
-		"the table vouches for all":               {q: question{}, act: settingsApply},
-		"the table knows better":                  {q: question{judged: settings.Judgement{Faults: []string{"max_connections must be a whole number", "b is none"}}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "spec.config: max_connections must be a whole number; b is none"},
-		"a name that the table does not have":     {q: question{judged: unsure}, act: settingsAsk, reason: reasonMembersNotReady, says: `asking image "mysql:new"`},
-		"another image":                           {q: question{other: true}, act: settingsAsk, reason: reasonMembersNotReady},
-		"the answer is awaited":                   {q: question{judged: unsure, job: job(), state: transfer.State{Phase: transfer.Running}}, act: settingsWait, reason: reasonMembersNotReady},
-		"the Job that asked goes":                 {q: question{judged: unsure, job: job(func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} })}, act: settingsWait, reason: reasonMembersNotReady},
-		"other settings were asked about":         {q: question{judged: unsure, job: job(func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })}, act: settingsDrop, reason: reasonMembersNotReady},
-		"it takes them":                           {q: question{judged: unsure, job: job(), answer: &agent.Answer{Version: "9.7.4", Accepted: true}}, act: settingsApply},
-		"it does not":                             {q: question{judged: unsure, job: job(), answer: &agent.Answer{Version: "9.7.4", Refused: []string{"no_such_setting"}}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "does not accept no_such_setting;"},
-		"it does not, and does not say why":       {q: question{judged: unsure, job: job(), answer: &agent.Answer{Version: "9.7.4"}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "does not accept the settings of spec.config"},
-		"a newer image":                           {q: question{other: true, job: job(), answer: &agent.Answer{Version: "26.7.0", Accepted: true}}, act: settingsApply},
-		"an earlier patch of the series":          {q: question{other: true, job: job(), answer: &agent.Answer{Version: "9.7.3", Accepted: true}}, act: settingsApply},
-		"an image of an older series":             {q: question{other: true, job: job(), answer: &agent.Answer{Version: "8.4.6", Accepted: true}}, act: settingsWait, reason: reasonDowngrade, stalled: true, says: "cannot open the data of MySQL 9.7.4"},
-		"an image that says nothing":              {q: question{other: true, job: job(), state: failed}, act: settingsWait, reason: reasonImageUnusable, stalled: true, says: "kubectl logs job/db-settings"},
-		"it is asked again after a while":         {q: question{other: true, job: job(), state: failed, ended: versionAgain}, act: settingsDrop, reason: reasonMembersNotReady},
-		"an image that cannot be pulled":          {q: question{other: true, job: job(), state: transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed, Message: "not found"}}, act: settingsWait, reason: reasonImagePull, stalled: true, says: "keep the image that they have"},
-		"its Pod has waited for long":             {q: question{other: true, job: job(), pending: versionAgain, state: transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed}}, act: settingsDrop, reason: reasonMembersNotReady},
-		"Kubernetes makes no Pod to ask":          {q: question{other: true, job: job(), state: transfer.State{Phase: transfer.Pending}, refused: "exceeded quota"}, act: settingsWait, reason: reasonPodsNotCreated, stalled: true, says: "exceeded quota"},
-		"the table knows better than the image":   {q: question{judged: settings.Judgement{Faults: []string{"x"}}, other: true, job: job(), answer: &agent.Answer{Version: "9.7.4", Accepted: true}}, act: settingsWait, reason: reasonSettings, stalled: true},
-		"the Pod waits for a node to run on, say": {q: question{other: true, job: job(), state: transfer.State{Phase: transfer.Pending, Message: "0/3 nodes"}}, act: settingsWait, reason: reasonMembersNotReady, says: "0/3 nodes"},
+		"the table vouches for all":               {q: settingsCheck{}, act: settingsApply},
+		"the table knows better":                  {q: settingsCheck{judged: settings.Judgement{Faults: []string{"max_connections must be a whole number", "b is none"}}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "spec.config: max_connections must be a whole number; b is none"},
+		"a name that the table does not have":     {q: settingsCheck{judged: unsure}, act: settingsAsk, reason: reasonMembersNotReady, says: `asking image "mysql:new"`},
+		"another image":                           {q: settingsCheck{other: true}, act: settingsAsk, reason: reasonMembersNotReady},
+		"the answer is awaited":                   {q: settingsCheck{judged: unsure, job: job(), state: transfer.State{Phase: transfer.Running}}, act: settingsWait, reason: reasonMembersNotReady},
+		"the Job that asked goes":                 {q: settingsCheck{judged: unsure, job: job(func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} })}, act: settingsWait, reason: reasonMembersNotReady},
+		"other settings were asked about":         {q: settingsCheck{judged: unsure, job: job(func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })}, act: settingsDrop, reason: reasonMembersNotReady},
+		"it takes them":                           {q: settingsCheck{judged: unsure, job: job(), answer: &agent.Answer{Version: "9.7.4", Accepted: true}}, act: settingsApply},
+		"it does not":                             {q: settingsCheck{judged: unsure, job: job(), answer: &agent.Answer{Version: "9.7.4", Refused: []string{"no_such_setting"}}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "does not accept no_such_setting;"},
+		"it does not, and does not say why":       {q: settingsCheck{judged: unsure, job: job(), answer: &agent.Answer{Version: "9.7.4"}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "does not accept the settings of spec.config"},
+		"a newer image":                           {q: settingsCheck{other: true, job: job(), answer: &agent.Answer{Version: "26.7.0", Accepted: true}}, act: settingsApply},
+		"an earlier patch of the series":          {q: settingsCheck{other: true, job: job(), answer: &agent.Answer{Version: "9.7.3", Accepted: true}}, act: settingsApply},
+		"an image of an older series":             {q: settingsCheck{other: true, job: job(), answer: &agent.Answer{Version: "8.4.6", Accepted: true}}, act: settingsWait, reason: reasonDowngrade, stalled: true, says: "cannot open the data of MySQL 9.7.4"},
+		"an image that says nothing":              {q: settingsCheck{other: true, job: job(), state: failed}, act: settingsWait, reason: reasonImageUnusable, stalled: true, says: "kubectl logs job/db-settings"},
+		"it is asked again after a while":         {q: settingsCheck{other: true, job: job(), state: failed, ended: versionAgain}, act: settingsDrop, reason: reasonMembersNotReady},
+		"an image that cannot be pulled":          {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed, Message: "not found"}}, act: settingsWait, reason: reasonImagePull, stalled: true, says: "keep the image that they have"},
+		"its Pod has waited for long":             {q: settingsCheck{other: true, job: job(), pending: versionAgain, state: transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed}}, act: settingsDrop, reason: reasonMembersNotReady},
+		"Kubernetes makes no Pod to ask":          {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending}, refused: "exceeded quota"}, act: settingsWait, reason: reasonPodsNotCreated, stalled: true, says: "exceeded quota"},
+		"the table knows better than the image":   {q: settingsCheck{judged: settings.Judgement{Faults: []string{"x"}}, other: true, job: job(), answer: &agent.Answer{Version: "9.7.4", Accepted: true}}, act: settingsWait, reason: reasonSettings, stalled: true},
+		"the Pod waits for a node to run on, say": {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending, Message: "0/3 nodes"}}, act: settingsWait, reason: reasonMembersNotReady, says: "0/3 nodes"},
 	} {
 		test.q.order = order
 		act, found := decideSettings(cluster, test.q)
@@ -130,7 +130,7 @@ func TestAnImageThatAWebhookWrote(t *testing.T) {
 	if asked := newQuestion(cluster, set, nil); asked.needsAnswer() {
 		t.Errorf("it asks %+v", asked)
 	}
-	if u := upgradeOf(roll{}, cluster, observation{set: &set}); u.image != "" {
+	if u := upgradeOf(rollout{}, cluster, observed{set: &set}); u.image != "" {
 		t.Errorf("the update brings image %s", u.image)
 	}
 	set.Annotations = nil // as an operator of an earlier release left it
@@ -143,11 +143,11 @@ func TestAnImageThatAWebhookWrote(t *testing.T) {
 func TestAQuestionThatTakesLongIsLookedAtSeldom(t *testing.T) {
 	t.Parallel()
 	for known, want := range map[time.Duration]time.Duration{0: time.Second, 8 * time.Second: time.Second, 80 * time.Second: 10 * time.Second, time.Hour: 30 * time.Second} {
-		if got := (question{other: true, known: known}).again(); got != want {
+		if got := (settingsCheck{other: true, known: known}).again(); got != want {
 			t.Errorf("known for %s it is looked at again after %s, want %s", known, got, want)
 		}
 	}
-	if got := (question{answer: &agent.Answer{}}).again(); got != versionAgain {
+	if got := (settingsCheck{answer: &agent.Answer{}}).again(); got != versionAgain {
 		t.Errorf("an answer holds for %s", got)
 	}
 }
@@ -169,16 +169,16 @@ func TestTheImageIsAskedWithoutWhatTakesMemory(t *testing.T) {
 
 func TestRefusedSettingsAreNotJudgedAtEveryLook(t *testing.T) {
 	t.Parallel()
-	m, key, of := newMemory(), keyOf(v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}), made{uid: "1", digest: 7}
+	m, key, of := newMemory(), keyOf(v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}), childInputs{uid: "1", digest: 7}
 	at := metav1.Now().Time
-	m.holdSettings(key, heldFor{of, problem{reasonSettings, "x", true}, at.Add(versionAgain)})
+	m.holdSettings(key, heldBackResult{of, problem{reasonSettings, "x", true}, at.Add(versionAgain)})
 	if found := m.heldSettings(key, of, at); found == nil || found.reason != reasonSettings {
 		t.Errorf("found %+v", found)
 	}
 	for name, found := range map[string]*problem{
 		"later":           m.heldSettings(key, of, at.Add(versionAgain)),
-		"after a change":  m.heldSettings(key, made{uid: "1", digest: 8}, at),
-		"of another life": m.heldSettings(key, made{uid: "2", digest: 7}, at),
+		"after a change":  m.heldSettings(key, childInputs{uid: "1", digest: 8}, at),
+		"of another life": m.heldSettings(key, childInputs{uid: "2", digest: 7}, at),
 	} {
 		if found != nil {
 			t.Errorf("%s: %+v", name, found)

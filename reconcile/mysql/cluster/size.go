@@ -30,9 +30,9 @@ const (
 )
 
 // givenTo returns what a member's mysqld has, apart from its volume: the limit or, without one, the request.
-func givenTo(cluster v1.MySQLCluster) sizing.Given {
+func givenTo(cluster v1.MySQLCluster) sizing.Resources {
 	resources := cluster.Spec.Resources
-	given := sizing.Given{Memory: resources.Limits.Memory().Value(), CPU: resources.Limits.Cpu().MilliValue()}
+	given := sizing.Resources{Memory: resources.Limits.Memory().Value(), CPU: resources.Limits.Cpu().MilliValue()}
 	if request := resources.Requests.Memory().Value(); given.Memory == 0 && request >= leastRequest {
 		given.Memory = request
 	}

@@ -30,14 +30,14 @@ func TestWhatAMemberHas(t *testing.T) {
 	const gib = 1 << 30
 	for name, test := range map[string]struct {
 		requests, limits string
-		want             sizing.Given
+		want             sizing.Resources
 	}{
-		"nothing is said":               {"", "", sizing.Given{CPU: 2000}},
-		"limits":                        {"cpu=1 memory=1Gi", "cpu=4 memory=4Gi", sizing.Given{CPU: 4000, Memory: 4 * gib}},
-		"requests":                      {"cpu=500m memory=4Gi", "", sizing.Given{CPU: 500, Memory: 4 * gib}},
-		"a request that says nothing":   {"memory=64Mi", "", sizing.Given{CPU: 2000}},
-		"a limit of memory alone":       {"", "memory=2Gi", sizing.Given{CPU: 2000, Memory: 2 * gib}},
-		"a limit of memory, CPU by way": {"cpu=3", "memory=2Gi", sizing.Given{CPU: 3000, Memory: 2 * gib}},
+		"nothing is said":               {"", "", sizing.Resources{CPU: 2000}},
+		"limits":                        {"cpu=1 memory=1Gi", "cpu=4 memory=4Gi", sizing.Resources{CPU: 4000, Memory: 4 * gib}},
+		"requests":                      {"cpu=500m memory=4Gi", "", sizing.Resources{CPU: 500, Memory: 4 * gib}},
+		"a request that says nothing":   {"memory=64Mi", "", sizing.Resources{CPU: 2000}},
+		"a limit of memory alone":       {"", "memory=2Gi", sizing.Resources{CPU: 2000, Memory: 2 * gib}},
+		"a limit of memory, CPU by way": {"cpu=3", "memory=2Gi", sizing.Resources{CPU: 3000, Memory: 2 * gib}},
 	} {
 		cluster := aCluster(1, func(c *v1.MySQLCluster) {
 			c.Spec.Resources = v1.Resources{Requests: resources(test.requests), Limits: resources(test.limits)}
@@ -69,9 +69,9 @@ func TestLargePoolsHaveTimeToStop(t *testing.T) {
 	}
 }
 
-// TestWhoIsToldOfMemory: the init container, which sizes mysqld, and the agent, whose metrics report it. Only the init container gets the
+// TestContainersThatGetMemoryAndCPU: the init container, which sizes mysqld, and the agent, whose metrics report it. Only the init container gets the
 // CPU.
-func TestWhoIsToldOfMemory(t *testing.T) {
+func TestContainersThatGetMemoryAndCPU(t *testing.T) {
 	t.Parallel()
 	for limits, want := range map[string]map[string]string{
 		"memory=1Gi": {"prepare MEMBER_CPU": "2000", "prepare MEMBER_MEMORY": "1073741824", "agent MEMBER_MEMORY": "1073741824"},
@@ -104,20 +104,20 @@ func TestASettingInTwoSpellingsMeansOneThing(t *testing.T) {
 	}
 }
 
-// TestWhoAsksForMoreThanHeGivesIsTold: once, and again when it changes. If the settings fit, there is no condition.
-func TestWhoAsksForMoreThanHeGivesIsTold(t *testing.T) {
+// TestOvercommittedMemoryIsReported: once, and again when it changes. If the settings fit, there is no condition.
+func TestOvercommittedMemoryIsReported(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(1, func(c *v1.MySQLCluster) { c.Spec.Resources.Limits = resources("memory=2Gi") })
 	next := func(config map[string]string) (condition string, events int) {
 		cluster.Spec.Config = maps.Clone(config)
 		before := cluster.Status
-		after := carried(cluster)
+		after := previousStatus(cluster)
 		describeMemory(&after, cluster)
 		cluster.Status = after
 		if found := meta.FindStatusCondition(after.Conditions, conditionOvercommitted); found != nil {
 			condition = found.Message
 		}
-		return condition, len(tellWarnings(before, after))
+		return condition, len(warningEvents(before, after))
 	}
 	if told, events := next(nil); told != "" || events != 0 {
 		t.Errorf("it says %q", told)

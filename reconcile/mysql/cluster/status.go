@@ -17,10 +17,10 @@ import (
 // report is the result of a pass. The status follows from it.
 type report struct {
 	cluster  v1.MySQLCluster
-	seen     observation
+	seen     observed
 	decision replication.Decision
 	// children is the result of applying the children. If the pass wrote the StatefulSet, the observed Pods are from before that.
-	children applied
+	children applyResult
 	// problem is what the pass encountered while it acted; nil for none.
 	problem *problem
 	// matched reports whether the operator asked the primary to match hollow transactions; hollow are the events about that.
@@ -32,7 +32,7 @@ type report struct {
 
 // status returns the whole status after a pass.
 func (r report) status() v1.MySQLClusterStatus {
-	status := carried(r.cluster)
+	status := previousStatus(r.cluster)
 	record := r.decision.Record
 	status.Primary, status.Epoch, status.Revision = record.Primary, record.Epoch, record.Revision
 	status.InSync, status.RequiredAcks = record.InSync, int32(record.RequiredAcks) //nolint:gosec // at most the number of members
@@ -49,8 +49,8 @@ func (r report) status() v1.MySQLClusterStatus {
 	return status
 }
 
-// carried returns the status with everything that stays the same until the operator observes otherwise.
-func carried(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
+// previousStatus returns the status with everything that stays the same until the operator observes otherwise.
+func previousStatus(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
 	n := names{cluster.Namespace, cluster.Name}
 	status := cluster.Status
 	status.Conditions = slices.Clone(cluster.Status.Conditions)
@@ -116,7 +116,7 @@ func describe(member replication.Member, record replication.Record) v1.Member {
 	described.State, described.Message = brief(string(member.Status.State), longestWord), brief(steadyMessage(*member.Status), longestMessage)
 	described.GTIDExecuted = brief(member.Status.Executed.String(), longestGTIDs)
 	described.LagSeconds, described.Version = member.Status.LagSeconds, brief(member.Status.Version, longestWord)
-	described.LacksRowsOf = brief(member.Status.LackingTables().String(), longestMessage)
+	described.LacksRowsOf = brief(member.Status.KnownTablesWithoutRows().String(), longestMessage)
 	return described
 }
 
@@ -169,7 +169,7 @@ func (r report) describeServing(status *v1.MySQLClusterStatus) {
 		status.Version = brief(primary.Version, longestWord)
 	}
 	writing := primary != nil && primary.State == replication.StateWriting
-	found := r.worst(writing, serving == wanted)
+	found := r.worstProblem(writing, serving == wanted)
 	status.Phase = phase(r.cluster, writing, found)
 	if found == nil {
 		setReady(status, metav1.ConditionTrue, reasonAllMembersReady, fmt.Sprintf("%s takes writes and all %d members serve", status.Primary, wanted))

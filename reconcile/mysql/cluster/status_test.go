@@ -154,7 +154,7 @@ func TestStatusTellsOfSettingsThatAreHeldBack(t *testing.T) {
 		"the decision waits for a user too": {scene: healthy(t, 2).before(ready), note: &replication.Note{Reason: replication.ReasonAdoptionBlocked, Message: "went apart", Blocked: true}, want: string(replication.ReasonAdoptionBlocked)},
 	} {
 		told := test.scene.report(test.note, nil)
-		told.children = applied{unsettled: true, held: notTaken("no")}
+		told.children = applyResult{unsettled: true, held: notTaken("no")}
 		if got := conditionOf(t, told.status(), v1.ConditionReady); got != "False "+test.want {
 			t.Errorf("%s: Ready is %q, want %s", name, got, test.want)
 		}
@@ -225,7 +225,7 @@ func TestStatusComesToRest(t *testing.T) {
 			if diff := cmp.Diff(first, second); diff != "" {
 				t.Errorf("the next pass says something else:\n%s", diff)
 			}
-			if told := tell(first, second); len(told) > 0 {
+			if told := eventsOf(first, second); len(told) > 0 {
 				t.Errorf("events %v although nothing happened", told)
 			}
 		})
@@ -282,7 +282,7 @@ func TestTellSpeaksOfWhatHappened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, event := range tell(base, test.after) {
+			for _, event := range eventsOf(base, test.after) {
 				got = append(got, event.Type+" "+event.Reason)
 				if event.Note == "" || event.Action == "" {
 					t.Errorf("the event says nothing: %+v", event)

@@ -49,10 +49,10 @@ func (r report) incompleteMembers() (told string, isWhole bool) {
 		switch {
 		case member.Status == nil:
 			isWhole = isWhole && !member.Pod && member.Ordinal >= wantedReplicas(r.cluster)
-		case !member.Status.KnowsLacking():
+		case !member.Status.KnowsTablesWithoutRows():
 			isWhole = false
-		case !member.Status.LackingTables().Empty():
-			each = append(each, fmt.Sprintf("%s is missing rows of %s", member.Name, member.Status.Lacking))
+		case !member.Status.KnownTablesWithoutRows().Empty():
+			each = append(each, fmt.Sprintf("%s is missing rows of %s", member.Name, member.Status.TablesWithoutRows))
 		}
 	}
 	if len(each) == 0 {
@@ -73,9 +73,9 @@ func setTables(status *v1.MySQLClusterStatus, kind, reason, message string) {
 	})
 }
 
-// tellTables sends an event when one of these conditions begins. Later changes of it cause none: an application may create and drop such
+// tableEvents sends an event when one of these conditions begins. Later changes of it cause none: an application may create and drop such
 // tables all the time.
-func tellTables(before, after v1.MySQLClusterStatus) []reconcile.Event {
+func tableEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	for _, kind := range []string{v1.ConditionNonTransactionalTables, v1.ConditionIncompleteMembers} {
 		was, is := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(after.Conditions, kind)
@@ -96,8 +96,8 @@ func tablesOf(status replication.Status) string {
 			said += status.OtherEngines.String()
 		}
 	}
-	if status.Lacking != nil {
-		said += "/" + status.Lacking.String()
+	if status.TablesWithoutRows != nil {
+		said += "/" + status.TablesWithoutRows.String()
 	}
 	return said
 }
@@ -120,7 +120,7 @@ const (
 // isInnoDBOnly reports whether a cluster refuses tables whose rows copies do not contain, and gives tables without a primary key one. The
 // operator decides that when it creates the StatefulSet: for a cluster that starts empty. Existing data, of an earlier cluster's volumes or
 // a backup, belongs to an application that may create such tables.
-func isInnoDBOnly(cluster v1.MySQLCluster, seen observation) bool {
+func isInnoDBOnly(cluster v1.MySQLCluster, seen observed) bool {
 	if cluster.Status.InnoDBOnly {
 		return true
 	}

@@ -31,7 +31,7 @@ func TestTablesOfOtherEnginesAreTold(t *testing.T) {
 		t.Helper()
 		before := s.cluster.Status
 		after := s.report(nil, nil).status()
-		told := slices.DeleteFunc(tell(before, after), func(event reconcile.Event) bool { return event.Action != "LookAtTables" })
+		told := slices.DeleteFunc(eventsOf(before, after), func(event reconcile.Event) bool { return event.Action != "LookAtTables" })
 		for kind, want := range map[string]string{v1.ConditionNonTransactionalTables: tables, v1.ConditionIncompleteMembers: incomplete} {
 			found := meta.FindStatusCondition(after.Conditions, kind)
 			if (found != nil) != (want != "") || found != nil && !strings.Contains(found.Message, want) {
@@ -47,10 +47,10 @@ func TestTablesOfOtherEnginesAreTold(t *testing.T) {
 		s.cluster.Status = after
 	}
 	primary := func(tables *replication.Tables) { s.seen.members[0].Status.OtherEngines = tables }
-	replica := func(tables *replication.Tables) { s.seen.members[1].Status.Lacking = tables }
+	replica := func(tables *replication.Tables) { s.seen.members[1].Status.TablesWithoutRows = tables }
 	some, other, none := someTables("log"), someTables("log", "visits"), replication.Tables{}
 	next("no member has looked", "", "", 0)
-	s.seen.members[0].Status.Lacking = &none
+	s.seen.members[0].Status.TablesWithoutRows = &none
 	primary(&none)
 	next("there are none", "", "", 0)
 	primary(&some)
@@ -84,7 +84,7 @@ func TestASettledClusterNoticesTables(t *testing.T) {
 	t.Parallel()
 	none, some := replication.Tables{}, someTables("log")
 	said := map[string]bool{}
-	for _, status := range []replication.Status{{}, {OtherEngines: &none}, {OtherEngines: &some}, {Lacking: &none}, {Lacking: &some}, {OtherEngines: &some, Lacking: &some}} {
+	for _, status := range []replication.Status{{}, {OtherEngines: &none}, {OtherEngines: &some}, {TablesWithoutRows: &none}, {TablesWithoutRows: &some}, {OtherEngines: &some, TablesWithoutRows: &some}} {
 		said[tablesOf(status)] = true
 	}
 	if len(said) != 6 {
@@ -99,27 +99,27 @@ func TestASettledClusterNoticesTables(t *testing.T) {
 // TestEnginesOfACluster: the decision at the cluster's creation stays, and the user's settings come before it.
 func TestEnginesOfACluster(t *testing.T) {
 	t.Parallel()
-	made := func(labels map[string]string) observation {
+	made := func(labels map[string]string) observed {
 		set := &appsv1.StatefulSet{}
 		set.Labels = labels
-		return observation{set: set, volumes: []corev1.PersistentVolumeClaim{{}}}
+		return observed{set: set, volumes: []corev1.PersistentVolumeClaim{{}}}
 	}
 	restored := func(c *v1.MySQLCluster) { c.Status.Restore = &v1.RestoreStatus{Phase: v1.RestoreCompleted} }
 	begun := func(c *v1.MySQLCluster) { c.Status.Primary, c.Status.InSync = "db-0", []string{"db-0"} }
 	noted := func(c *v1.MySQLCluster) { c.Status.InnoDBOnly = true }
 	for name, test := range map[string]struct {
 		change func(*v1.MySQLCluster)
-		seen   observation
+		seen   observed
 		want   bool
 	}{
 		"a new one":                               {want: true},
 		"one that was made so":                    {change: begun, seen: made(map[string]string{labelEngines: enginesInnoDB}), want: true},
 		"one of an earlier release":               {change: begun, seen: made(nil)},
-		"one that adopts volumes":                 {seen: observation{volumes: []corev1.PersistentVolumeClaim{{}}}},
+		"one that adopts volumes":                 {seen: observed{volumes: []corev1.PersistentVolumeClaim{{}}}},
 		"one that starts from a backup":           {change: restored},
 		"one whose StatefulSet a user deleted":    {change: noted, want: true},
 		"one whose label a user removed":          {change: noted, seen: made(nil), want: true},
-		"one that has written, without any child": {change: begun, seen: observation{}},
+		"one that has written, without any child": {change: begun, seen: observed{}},
 	} {
 		change := test.change
 		if change == nil {

@@ -19,9 +19,9 @@ import (
 // conditionUpgrade is present while another image is held back: from all members, or from the primary.
 const conditionUpgrade = reasonUpgradeBlocked
 
-// brake is the partition that holds an update back from a primary that is member 0. It is used for no other primary, whose partition is
+// holdPrimaryPartition is the partition that holds an update back from a primary that is member 0. It is used for no other primary, whose partition is
 // higher.
-const brake = 1
+const holdPrimaryPartition = 1
 
 // upgrade is what is known about another image on its way to the primary, from the members whose turn comes before.
 type upgrade struct {
@@ -29,15 +29,15 @@ type upgrade struct {
 	image string
 	// behind are the members that do not serve, or are not in sync. A primary always counts as in sync.
 	behind []string
-	// mends reports whether another image may be what a member in behind needs.
-	mends bool
+	// mayFix reports whether another image may be what a member in behind needs.
+	mayFix bool
 	// stuck reports whether the primary cannot start with what it has now, crashes whether its mysqld ends again and again, writes whether
 	// it takes writes, isCurrent whether its Pod is of the revision from which Kubernetes would create it again, and is not being deleted.
 	stuck, crashes, writes, isCurrent bool
 	// tried reports whether there are members whose turn comes before the primary's. waits are those of them that do not serve with the
 	// update yet. turned reports whether one of them has another release series while the primary's turn has not come.
-	tried, turned bool
-	waits         []string
+	tried, seriesChanged bool
+	waits                []string
 	// from is the primary's release series, to another one that a member with the update has; empty if none has.
 	from, to string
 	// unheard are members of another series that have not reported yet which accounts no client can log in to, barred is what upgraded
@@ -48,7 +48,7 @@ type upgrade struct {
 }
 
 // upgradeOf returns how far an update is on its way to the primary, from what was observed.
-func upgradeOf(r roll, cluster v1.MySQLCluster, seen observation) upgrade {
+func upgradeOf(r rollout, cluster v1.MySQLCluster, seen observed) upgrade {
 	u := upgrade{}
 	u.stuck, u.crashes = primaryFails(r, cluster, seen)
 	if seen.set != nil && !slices.Contains([]string{"", cluster.Spec.Image}, imageOf(*seen.set)) {
@@ -63,7 +63,7 @@ func upgradeOf(r roll, cluster v1.MySQLCluster, seen observation) upgrade {
 		isCounted := member.Name == cluster.Status.Primary || slices.Contains(cluster.Status.InSync, member.Name)
 		if !isCounted || !seen.serves(member) {
 			u.behind = append(u.behind, member.Name)
-			u.mends = u.mends || seen.refused != nil || mayNeedAnother(member, seen)
+			u.mayFix = u.mayFix || seen.refused != nil || mayNeedAnother(member, seen)
 		}
 	}
 	u.hear(r, seen)
@@ -71,12 +71,12 @@ func upgradeOf(r roll, cluster v1.MySQLCluster, seen observation) upgrade {
 }
 
 // hear records the reports of the members whose turn comes before the primary's.
-func (u *upgrade) hear(r roll, seen observation) {
+func (u *upgrade) hear(r rollout, seen observed) {
 	var before replication.Accounts
 	if primary := seen.heard(r.n.member(r.primary)); primary != nil {
 		u.writes, u.from = primary.State == replication.StateWriting, replication.Series(primary.Version)
-		if primary.Barred != nil {
-			before = *primary.Barred
+		if primary.LockedOut != nil {
+			before = *primary.LockedOut
 		}
 	}
 	for ordinal := r.scale - 1; ordinal > r.primary; ordinal-- {
@@ -90,12 +90,12 @@ func (u *upgrade) hear(r roll, seen observation) {
 			u.compare(name, *status, before)
 		}
 	}
-	u.turned = len(u.waits) > 0 && u.from != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.turns(r, member, seen) })
+	u.seriesChanged = len(u.waits) > 0 && u.from != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.hasOtherSeries(r, member, seen) })
 }
 
-// turns reports whether a member that comes before the primary has another release series. Its Pod shows that it has an update, even before
+// hasOtherSeries reports whether a member that comes before the primary has another release series. Its Pod shows that it has an update, even before
 // the StatefulSet's status does.
-func (u *upgrade) turns(r roll, member replication.Member, seen observation) bool {
+func (u *upgrade) hasOtherSeries(r rollout, member replication.Member, seen observed) bool {
 	pod, found := seen.pod(member.Name)
 	if !found || member.Ordinal <= r.primary || revisionOf(pod) == r.current || member.Status == nil {
 		return false
@@ -114,14 +114,14 @@ func (u *upgrade) compare(name string, status replication.Status, before replica
 	if series == u.from {
 		return
 	}
-	if series == "" || status.Barred == nil {
+	if series == "" || status.LockedOut == nil {
 		u.unheard = append(u.unheard, name)
 	}
 	if series != "" {
 		u.to = series
 	}
-	if status.Barred != nil && u.barred.Empty() {
-		u.barred, u.upgraded = status.Barred.Beside(before), name
+	if status.LockedOut != nil && u.barred.Empty() {
+		u.barred, u.upgraded = status.LockedOut.Without(before), name
 	}
 }
 
@@ -130,7 +130,7 @@ func (u upgrade) isHeard() bool { return u.writes && len(u.waits) == 0 && len(u.
 
 // primaryFails reports whether the primary cannot start with its image and settings, as Kubernetes or mysqld reports (stuck), and whether
 // its mysqld ends again and again for a reason that only users can find (crashes).
-func primaryFails(r roll, cluster v1.MySQLCluster, seen observation) (stuck, crashes bool) {
+func primaryFails(r rollout, cluster v1.MySQLCluster, seen observed) (stuck, crashes bool) {
 	pod, found := seen.pod(r.n.member(r.primary))
 	if !found {
 		return seen.refused != nil, false
@@ -144,7 +144,7 @@ func primaryFails(r roll, cluster v1.MySQLCluster, seen observation) (stuck, cra
 
 // mayNeedAnother reports whether a member that does not serve may need another image: its mysqld does not run, or its agent, which comes
 // with the same update, is of a release whose report the operator does not rely on.
-func mayNeedAnother(member replication.Member, seen observation) bool {
+func mayNeedAnother(member replication.Member, seen observed) bool {
 	if member.Status != nil && member.Status.Protocol != replication.Protocol {
 		return true
 	}
@@ -158,14 +158,16 @@ func mayNeedAnother(member replication.Member, seen observation) bool {
 	})
 }
 
-// isBraked reports whether an update is held back from a primary that is member 0.
-func (r roll) isBraked() bool { return r.recorded && r.primary == 0 && r.partition == brake }
+// isHeldFromPrimary reports whether an update is held back from a primary that is member 0.
+func (r rollout) isHeldFromPrimary() bool {
+	return r.recorded && r.primary == 0 && r.partition == holdPrimaryPartition
+}
 
 // passes reports whether nothing holds an update back from the primary any more. Either the update is complete, or the members before the
 // primary serve with it, and have the primary's release series or let the same accounts in. An update that goes back to what the primary
 // has is complete when all have it.
-func (r roll) passes() bool {
-	if !r.isBraked() || !r.known {
+func (r rollout) passes() bool {
+	if !r.isHeldFromPrimary() || !r.known {
 		return false
 	}
 	u := r.upgrade
@@ -174,16 +176,16 @@ func (r roll) passes() bool {
 }
 
 // isBlocked reports whether an update is held back from a primary that is member 0 until a user helps.
-func (r roll) isBlocked() bool {
-	if !r.isBraked() || !r.known || r.isAllowed() || !slices.Contains(r.late, r.primary) {
+func (r rollout) isBlocked() bool {
+	if !r.isHeldFromPrimary() || !r.known || r.isAllowed() || !slices.Contains(r.late, r.primary) {
 		return false
 	}
 	u := r.upgrade
 	return u.stuck || u.crashes || !u.tried || len(u.waits) == 0 && !u.barred.Empty()
 }
 
-// opening is how a change of the spec may reach the members.
-type opening struct {
+// updateStart is how a change of the spec may reach the members.
+type updateStart struct {
 	// bound is the number of the first member that may be restarted.
 	bound int
 	// waits says what must come before that; empty if the change may begin.
@@ -193,67 +195,67 @@ type opening struct {
 // opening decides how an update begins. Another image may have another series, whatever it reported when it was asked. So it begins only
 // when all members are healthy: a member that must be copied gets no copy from another series (manual, "Cloning Remote Data"). But another
 // image may also be what fixes a cluster; then it does not wait for the cluster to be healthy.
-func (r roll) opening() opening {
+func (r rollout) opening() updateStart {
 	u := r.upgrade
 	switch {
 	case !r.recorded || max(r.scale, r.wanted) < 2:
-		return opening{bound: r.bound()}
-	case r.turnsOut():
-		return opening{bound: brake}
+		return updateStart{bound: r.bound()}
+	case r.bringsOtherSeries():
+		return updateStart{bound: holdPrimaryPartition}
 	case u.image == "":
-		return opening{bound: r.bound()}
-	case r.isAtRest() && len(u.behind) > 0 && !u.mends:
-		return opening{r.bound(), fmt.Sprintf("the update to spec.image %s begins when all members serve and are in sync, because MySQL does not clone between release series; "+
+		return updateStart{bound: r.bound()}
+	case r.isAtRest() && len(u.behind) > 0 && !u.mayFix:
+		return updateStart{r.bound(), fmt.Sprintf("the update to spec.image %s begins when all members serve and are in sync, because MySQL does not clone between release series; "+
 			"waiting for %s", u.image, strings.Join(u.behind, ", "))}
 	case r.primary > 0:
-		return opening{bound: r.bound()}
+		return updateStart{bound: r.bound()}
 	}
-	return r.braking()
+	return r.holdFromPrimary()
 }
 
-// braking holds another image back from a primary that is member 0 until the others have tried it. The exception is a primary that may
+// holdFromPrimary holds another image back from a primary that is member 0 until the others have tried it. The exception is a primary that may
 // already have something newer than the revision from which Kubernetes would create it again: it would come back older than its data.
-func (r roll) braking() opening {
+func (r rollout) holdFromPrimary() updateStart {
 	u := r.upgrade
 	switch {
 	case u.stuck:
-		return opening{}
-	case r.isBraked() || r.isAtRest() || u.isCurrent:
-		return opening{bound: brake}
-	case r.missing <= 1 && !u.mends:
-		return opening{waits: fmt.Sprintf("the update to spec.image %s begins when update %s is over; waiting for %s", u.image, r.update, cmp.Or(strings.Join(u.behind, ", "), "Kubernetes"))}
+		return updateStart{}
+	case r.isHeldFromPrimary() || r.isAtRest() || u.isCurrent:
+		return updateStart{bound: holdPrimaryPartition}
+	case r.missing <= 1 && !u.mayFix:
+		return updateStart{waits: fmt.Sprintf("the update to spec.image %s begins when update %s is over; waiting for %s", u.image, r.update, cmp.Or(strings.Join(u.behind, ", "), "Kubernetes"))}
 	}
-	return opening{}
+	return updateStart{}
 }
 
 // isAtRest reports whether no update is in progress.
-func (r roll) isAtRest() bool { return r.known && r.update == r.current && len(r.late) == 0 }
+func (r rollout) isAtRest() bool { return r.known && r.update == r.current && len(r.late) == 0 }
 
-// turnsOut reports whether an update brings another release series although the image has the same name, and has not reached a primary that
+// bringsOtherSeries reports whether an update brings another release series although the image has the same name, and has not reached a primary that
 // is member 0 yet. A member gets its assignment, without which it is not ready, in the pass that sees this. So the operator also sees the
 // last member before the primary in time, even if the StatefulSet's status is late.
-func (r roll) turnsOut() bool {
+func (r rollout) bringsOtherSeries() bool {
 	u := r.upgrade
 	isOnItsWay := r.primary == 0 && r.partition == 0 && (!r.known || slices.Contains(r.late, r.primary))
-	return isOnItsWay && u.turned && u.writes && u.isCurrent && (r.allowed == "" || r.allowed != r.update)
+	return isOnItsWay && u.seriesChanged && u.writes && u.isCurrent && (r.allowed == "" || r.allowed != r.update)
 }
 
 // asked identifies the members' reports that an update depends on; empty if it depends on none.
-func (r roll) asked() string {
-	if !r.isBraked() && r.upgrade.to == "" && !r.upgrade.turned {
+func (r rollout) asked() string {
+	if !r.isHeldFromPrimary() && r.upgrade.to == "" && !r.upgrade.seriesChanged {
 		return ""
 	}
 	return fmt.Sprint(r.upgrade)
 }
 
-// goOn returns the command that lets an update restart the primary.
-func (r roll) goOn() string {
+// continueCommand returns the command that lets an update restart the primary.
+func (r rollout) continueCommand() string {
 	return fmt.Sprintf("kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite", r.n.namespace, r.n.cluster, AnnotationRestartPrimary, r.update)
 }
 
 // blocked says what holds an update back from the primary, which users may fix or overrule; empty if nothing does. For a primary that is
 // not member 0, it says what users should know before they let the update continue.
-func (r roll) blocked() string {
+func (r rollout) blocked() string {
 	u, primary := r.upgrade, r.n.member(r.primary)
 	isWarned := r.primary > 0 && slices.Contains(r.held(), r.primary) && !u.barred.Empty()
 	if !isWarned && !r.isBlocked() {
@@ -269,21 +271,21 @@ func (r roll) blocked() string {
 		why = fmt.Sprintf("%s has MySQL %s, which lets no client log in as %s: run ALTER USER … IDENTIFIED WITH caching_sha2_password BY … (or DROP USER) on the primary, and this condition disappears within two minutes; until then, do not change these accounts in another way, "+
 			"because that stops replicas with error 1524; there is no way back to MySQL %s once the primary has restarted", u.upgraded, u.to, u.barred, u.from)
 	}
-	return fmt.Sprintf("update %s is held back from the primary %s: %s; to continue anyway: %s", r.update, primary, why, r.goOn())
+	return fmt.Sprintf("update %s is held back from the primary %s: %s; to continue anyway: %s", r.update, primary, why, r.continueCommand())
 }
 
 // asks says which members must still answer before an update may reach the primary; empty if the update waits for something else.
-func (r roll) asks() string {
+func (r rollout) asks() string {
 	u := r.upgrade
-	if !r.isBraked() || !r.known || r.isAllowed() || len(u.waits) > 0 || len(u.unheard) == 0 {
+	if !r.isHeldFromPrimary() || !r.known || r.isAllowed() || len(u.waits) > 0 || len(u.unheard) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("update %s does not restart the primary %s yet: waiting until %s reports whether accounts could no longer log in with MySQL %s; an agent of an earlier release does not report this; to continue anyway: %s",
-		r.update, r.n.member(r.primary), strings.Join(u.unheard, ", "), u.to, r.goOn())
+		r.update, r.n.member(r.primary), strings.Join(u.unheard, ", "), u.to, r.continueCommand())
 }
 
 // upgradeWaits says what another image waits for before it begins; empty if it does not wait.
-func (r report) upgradeWaits() string { return rollOf(r.cluster, r.seen).opening().waits }
+func (r report) upgradeWaits() string { return rolloutOf(r.cluster, r.seen).opening().waits }
 
 // describeUpgrade sets or removes the condition UpgradeBlocked. What it says about this very update stays while members do not answer.
 func (r report) describeUpgrade(status *v1.MySQLClusterStatus) {
@@ -298,17 +300,17 @@ func (r report) describeUpgrade(status *v1.MySQLClusterStatus) {
 			Type: conditionUpgrade, Status: metav1.ConditionTrue, Reason: reasonUpgradeBlocked, Message: brief(message, longestMessage), ObservedGeneration: status.ObservedGeneration,
 		})
 	case before == nil || !now.known && now.bound() > 0:
-	case now.isBraked() && !now.isAllowed() && !now.upgrade.isHeard() && strings.Contains(before.Message, "update "+now.update+" "):
+	case now.isHeldFromPrimary() && !now.isAllowed() && !now.upgrade.isHeard() && strings.Contains(before.Message, "update "+now.update+" "):
 	default:
 		meta.RemoveStatusCondition(&status.Conditions, conditionUpgrade)
 	}
 }
 
-// barredOf returns what a status repeats of a member's accounts that no client can log in to. That a member found none is not the same as
+// lockedOutOf returns what a status repeats of a member's accounts that no client can log in to. That a member found none is not the same as
 // that it has not looked.
-func barredOf(status replication.Status) string {
-	if status.Barred == nil {
+func lockedOutOf(status replication.Status) string {
+	if status.LockedOut == nil {
 		return ""
 	}
-	return status.Barred.String()
+	return status.LockedOut.String()
 }

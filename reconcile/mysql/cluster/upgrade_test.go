@@ -22,7 +22,7 @@ type upgrading struct {
 	// "?" that is not known. One with "~" does not serve, and one with "#" is not in sync.
 	members string
 	// change is what else is not as it should be.
-	change func(*v1.MySQLCluster, *observation)
+	change func(*v1.MySQLCluster, *observed)
 }
 
 // barred is the report of a mysqld with which no client can log in as one account.
@@ -30,7 +30,7 @@ func barred() *replication.Accounts {
 	return &replication.Accounts{Named: []replication.Account{{User: "app", Host: "%", Plugin: "mysql_native_password"}}}
 }
 
-func (u upgrading) seen() (v1.MySQLCluster, observation) {
+func (u upgrading) seen() (v1.MySQLCluster, observed) {
 	cluster, seen := u.rolling.seen()
 	cluster.Spec.Image = u.image
 	seen.set.Spec.Template.Spec.Containers = []corev1.Container{{Name: containerMysqld, Image: u.has}, {Name: containerAgent, Image: agentImage}}
@@ -38,15 +38,15 @@ func (u upgrading) seen() (v1.MySQLCluster, observation) {
 		name := namesOf(cluster).member(ordinal)
 		member := replication.Member{Name: name, Ordinal: ordinal}
 		if is != "-" {
-			status := &replication.Status{Protocol: replication.Protocol, State: replication.StateReplicating, Version: strings.TrimRight(is, "!?~#") + ".4", Barred: &replication.Accounts{}}
+			status := &replication.Status{Protocol: replication.Protocol, State: replication.StateReplicating, Version: strings.TrimRight(is, "!?~#") + ".4", LockedOut: &replication.Accounts{}}
 			if name == u.record {
 				status.State = replication.StateWriting
 			}
 			if strings.Contains(is, "!") {
-				status.Barred = barred()
+				status.LockedOut = barred()
 			}
 			if strings.Contains(is, "?") {
-				status.Barred = nil
+				status.LockedOut = nil
 			}
 			if strings.Contains(is, "~") {
 				status.State = replication.StateCatchingUp
@@ -65,8 +65,8 @@ func (u upgrading) seen() (v1.MySQLCluster, observation) {
 }
 
 // failing makes a member's mysqld end, and kubelet wait before it starts it again.
-func failing(ordinal int, message string) func(*v1.MySQLCluster, *observation) {
-	return func(_ *v1.MySQLCluster, seen *observation) {
+func failing(ordinal int, message string) func(*v1.MySQLCluster, *observed) {
+	return func(_ *v1.MySQLCluster, seen *observed) {
 		seen.pods[ordinal].Status.ContainerStatuses[0] = corev1.ContainerStatus{
 			Name: containerMysqld, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}},
@@ -99,14 +99,14 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		"replicas do not answer, or are not in sync": {upgrading{rolling: atRest, image: next, has: old, members: "8.4 - 8.4#"}, 0, "waiting for db-1, db-2", false, ""},
 		"the primary does not answer":                {upgrading{rolling: atRest, image: next, has: old, members: "- 8.4 8.4"}, 0, "waiting for db-0", false, ""},
 		"a member that will be removed need not be healthy": {
-			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 -", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 2 }}, 1, "", false, "",
+			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 -", change: func(c *v1.MySQLCluster, _ *observed) { *c.Spec.Replicas = 2 }}, 1, "", false, "",
 		},
 		"members are added first": {
-			upgrading{rolling: rolling{record: "db-0", pods: "a a", revisions: "a a"}, image: next, has: old, members: "8.4 8.4 -#", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 3 }},
+			upgrading{rolling: rolling{record: "db-0", pods: "a a", revisions: "a a"}, image: next, has: old, members: "8.4 8.4 -#", change: func(c *v1.MySQLCluster, _ *observed) { *c.Spec.Replicas = 3 }},
 			0, "waiting for db-2", false, "",
 		},
 		"also to a single one": {
-			upgrading{rolling: rolling{record: "db-0", pods: "a", revisions: "a a"}, image: next, has: old, members: "8.4 -#", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 2 }},
+			upgrading{rolling: rolling{record: "db-0", pods: "a", revisions: "a a"}, image: next, has: old, members: "8.4 -#", change: func(c *v1.MySQLCluster, _ *observed) { *c.Spec.Replicas = 2 }},
 			0, "waiting for db-1", false, "",
 		},
 		"a replica's mysqld ends, and another one may not": {
@@ -116,12 +116,12 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 			upgrading{rolling: rolling{record: "db-0", pods: "x a a", revisions: "a a"}, image: next, has: old, members: "- 8.4~ 8.4~"}, 0, "", false, "",
 		},
 		"Kubernetes refuses the primary's Pod": {
-			upgrading{rolling: rolling{record: "db-0", pods: "- a a", revisions: "a a"}, image: next, has: old, members: "- 8.4~ 8.4~", change: func(_ *v1.MySQLCluster, o *observation) {
+			upgrading{rolling: rolling{record: "db-0", pods: "- a a", revisions: "a a"}, image: next, has: old, members: "- 8.4~ 8.4~", change: func(_ *v1.MySQLCluster, o *observed) {
 				o.refused = &problem{reason: reasonPodsNotCreated}
 			}}, 0, "", false, "",
 		},
 		"agents of an earlier release join nothing": {
-			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 8.4#", change: func(_ *v1.MySQLCluster, o *observation) { o.members[2].Status.Protocol = 0 }}, 1, "", false, "",
+			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 8.4#", change: func(_ *v1.MySQLCluster, o *observed) { o.members[2].Status.Protocol = 0 }}, 1, "", false, "",
 		},
 		"one member": {upgrading{rolling: rolling{record: "db-0", pods: "a", revisions: "a a"}, image: next, has: old, members: "-"}, 0, "", false, ""},
 		"no primary yet": {
@@ -199,7 +199,7 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 			upgrading{rolling: rolling{record: "db-1", pods: "a a b", revisions: "a b", partition: 2}, image: next, has: next, members: "8.4 8.4 9.7"}, 2, "", false, "",
 		},
 	} {
-		now := rollOf(test.is.seen())
+		now := rolloutOf(test.is.seen())
 		opens, blocked := now.opening(), now.blocked()
 		if opens.waits == "" && opens.bound != test.bound || now.passes() != test.passes {
 			t.Errorf("%s: the bound is %d, want %d, and it passes: %t", name, opens.bound, test.bound, now.passes())
@@ -232,10 +232,10 @@ func blockedUpgrade(t *testing.T) *scene {
 	s.cluster.Status.Phase, s.cluster.Status.ObservedGeneration = v1.PhaseReady, s.cluster.Generation
 	s.seen.set, s.seen.pods, s.seen.route = seen.set, seen.pods, "db-0"
 	for ordinal, member := range s.seen.members {
-		member.Status.Protocol, member.Status.Barred = replication.Protocol, &replication.Accounts{}
+		member.Status.Protocol, member.Status.LockedOut = replication.Protocol, &replication.Accounts{}
 		if ordinal > 0 {
 			member.Status.Version = "26.4.0"
-			member.Status.Barred = barred()
+			member.Status.LockedOut = barred()
 		}
 	}
 	return s
@@ -253,9 +253,9 @@ func TestStatusTellsOfAnUpgradeThatIsBlocked(t *testing.T) {
 			s.cluster.Annotations = map[string]string{AnnotationRestartPrimary: "b"}
 		}, "False MembersNotReady", "absent", "absent"},
 		"all accounts could log in": {func(s *scene) {
-			s.seen.members[1].Status.Barred, s.seen.members[2].Status.Barred = &replication.Accounts{}, &replication.Accounts{}
+			s.seen.members[1].Status.LockedOut, s.seen.members[2].Status.LockedOut = &replication.Accounts{}, &replication.Accounts{}
 		}, "False MembersNotReady", "absent", "absent"},
-		"a replica has not said":     {func(s *scene) { s.seen.members[2].Status.Barred = nil }, "False " + blocks, "True " + blocks, "True " + blocks},
+		"a replica has not said":     {func(s *scene) { s.seen.members[2].Status.LockedOut = nil }, "False " + blocks, "True " + blocks, "True " + blocks},
 		"a replica is on its way":    {func(s *scene) { s.silent(2) }, "False MembersNotReady", "absent", "absent"},
 		"root's password is not set": {func(s *scene) { s.seen.members[0].Status.RootError = "policy" }, "False RootPasswordNotInForce", "True RootPasswordNotInForce", "True " + blocks},
 		"it has reached all members": {func(s *scene) {
@@ -289,7 +289,7 @@ func TestAnUpgradeThatIsBlockedIsToldOnce(t *testing.T) {
 	next := func() (reasons []string) {
 		before := s.cluster.Status
 		s.cluster.Status = s.report(nil, nil).status()
-		for _, event := range tell(before, s.cluster.Status) {
+		for _, event := range eventsOf(before, s.cluster.Status) {
 			reasons = append(reasons, event.Type+" "+event.Reason)
 		}
 		return reasons
@@ -309,36 +309,36 @@ func TestAnUpgradeThatIsBlockedIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeThatIsBlockedIsNoWork: it may last for weeks. It continues when the accounts are fixed.
-func TestAnUpgradeThatIsBlockedIsNoWork(t *testing.T) {
+// TestABlockedUpgradeNeedsNoFullPass: it may last for weeks. It continues when the accounts are fixed.
+func TestABlockedUpgradeNeedsNoFullPass(t *testing.T) {
 	t.Parallel()
 	_, found := atRest(t)
 	blocked := blockedUpgrade(t)
 	found.seen.set, found.seen.pods, found.seen.route = blocked.seen.set, blocked.seen.pods, "db-0"
 	for ordinal, member := range found.seen.members {
-		member.Status.Version, member.Status.Barred = blocked.seen.members[ordinal].Status.Version, blocked.seen.members[ordinal].Status.Barred
+		member.Status.Version, member.Status.LockedOut = blocked.seen.members[ordinal].Status.Version, blocked.seen.members[ordinal].Status.LockedOut
 	}
 	found.cluster.Status = found.status()
 	status := found.status()
 	if got := conditionOf(t, status, v1.ConditionReady); got != "False UpgradeBlocked" {
 		t.Fatalf("Ready is %s", got)
 	}
-	settled := found.settle(object("7"), status, remembered{})
+	settled := found.settle(object("7"), status, clusterMemory{})
 	if settled == nil {
 		t.Fatal("every look is a full pass")
 	}
 	if !settled.stillHolds(found.seen.members) {
 		t.Error("a look is not enough while nothing changes")
 	}
-	before := rollOf(found.cluster, found.seen).asked()
-	found.seen.members[1].Status.Barred, found.seen.members[2].Status.Barred = &replication.Accounts{}, &replication.Accounts{}
-	if settled.stillHolds(found.seen.members) || rollOf(found.cluster, found.seen).asked() == before {
+	before := rolloutOf(found.cluster, found.seen).asked()
+	found.seen.members[1].Status.LockedOut, found.seen.members[2].Status.LockedOut = &replication.Accounts{}, &replication.Accounts{}
+	if settled.stillHolds(found.seen.members) || rolloutOf(found.cluster, found.seen).asked() == before {
 		t.Error("the operator does not notice that the accounts are fixed")
 	}
 }
 
-// TestTheStatefulSetComesWithABrake: what is decided is what is planned, and the partition is lowered only after a live read.
-func TestTheStatefulSetComesWithABrake(t *testing.T) {
+// TestTheStatefulSetHoldsThePrimary: what is decided is what is planned, and the partition is lowered only after a live read.
+func TestTheStatefulSetHoldsThePrimary(t *testing.T) {
 	t.Parallel()
 	const old, next = "mysql:8.4", "mysql:9.7"
 	stuck := rolling{record: "db-0", pods: "x b b", revisions: "a b", partition: 1}

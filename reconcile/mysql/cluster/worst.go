@@ -8,8 +8,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// worst returns the worst problem of the cluster; nil for none. It reports the first one that it finds.
-func (r report) worst(writing, complete bool) *problem {
+// worstProblem returns the worst problem of the cluster; nil for none. It reports the first one that it finds.
+func (r report) worstProblem(writing, complete bool) *problem {
 	note, rolling := r.note(), r.rolling()
 	stalled := note
 	if note != nil && !note.stalled {

@@ -44,11 +44,11 @@ const (
 	agentGrants = "RELOAD, PROCESS, REFERENCES, REPLICATION CLIENT, REPLICATION SLAVE, CREATE USER, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, CONNECTION_ADMIN, BINLOG_ADMIN, XA_RECOVER_ADMIN ON *.*"
 )
 
-// lasting exempts the operator's accounts from what users set for other accounts (max_user_connections, default_password_lifetime,
+// accountOptions exempts the operator's accounts from what users set for other accounts (max_user_connections, default_password_lifetime,
 // password_history, password_reuse_interval). Otherwise replication would end when its password expires, and a restart could not set the
 // current password again. It must come before the password, because it decides whether mysqld accepts the password. A MAX_USER_CONNECTIONS
 // of 0 would apply the global max_user_connections.
-const lasting = "WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 MAX_USER_CONNECTIONS 10000 PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 PASSWORD REUSE INTERVAL 0 DAY PASSWORD REQUIRE CURRENT OPTIONAL ACCOUNT UNLOCK"
+const accountOptions = "WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 MAX_USER_CONNECTIONS 10000 PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 PASSWORD REUSE INTERVAL 0 DAY PASSWORD REQUIRE CURRENT OPTIONAL ACCOUNT UNLOCK"
 
 // SQL renders the file with one statement a line, as init_file requires (manual, "init_file"). It has hashes instead of passwords:
 // init_file ends at the first statement that fails, and a password policy in the data must not make one fail.
@@ -63,7 +63,7 @@ func (b Bootstrap) SQL() (string, error) {
 		name := account.name()
 		lines = append(lines,
 			"CREATE USER IF NOT EXISTS "+name+" "+identifiedAs+hash+" REQUIRE "+account.require,
-			"ALTER USER "+name+" "+lasting,
+			"ALTER USER "+name+" "+accountOptions,
 			"ALTER USER "+name+" "+identifiedAs+hash+" REQUIRE "+account.require,
 			"GRANT "+account.grants+" TO "+name,
 		)

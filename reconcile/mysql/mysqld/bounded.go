@@ -31,7 +31,7 @@ func (s *Server) bounded(ctx context.Context, statement string, read func(*sql.R
 	defer apart.Close()
 	left := own
 	one, err := apart.Conn(ctx)
-	if isTurnedAway(err) {
+	if isConnectionRefused(err) {
 		left = s.allowance
 		one, err = s.db.Conn(ctx)
 	}
@@ -45,7 +45,7 @@ func (s *Server) bounded(ctx context.Context, statement string, read func(*sql.R
 	left.Store(math.MaxInt64)
 	if isTooMuch && left == s.allowance {
 		_ = one.Close()
-		s.takePlace(ctx)
+		s.reconnect(ctx)
 	}
 	switch {
 	case isTooMuch:
@@ -56,9 +56,9 @@ func (s *Server) bounded(ctx context.Context, statement string, read func(*sql.R
 	return nil
 }
 
-// takePlace reconnects the observing connection. mysqld takes a moment to see that the former connection is closed. Then its place is free,
+// reconnect reconnects the observing connection. mysqld takes a moment to see that the former connection is closed. Then its place is free,
 // or the place that mysqld reserves for accounts with CONNECTION_ADMIN.
-func (s *Server) takePlace(ctx context.Context) {
+func (s *Server) reconnect(ctx context.Context) {
 	for hasNumber(s.db.PingContext(ctx), errTooManyConnections) {
 		select {
 		case <-ctx.Done():

@@ -26,7 +26,7 @@ func TestTransactionsAreJudgedWhileNoConnectionIsFreeMysqld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	book := &Logbook{}
+	book := &HollowJudge{}
 	if got := f.judged(book, flushed); !got.Equal(flushed) {
 		t.Errorf("hollow are %s, want %s", got, flushed)
 	}

@@ -72,7 +72,7 @@ func (f *flushed) makes(who *Server, statements ...string) replication.GTIDSet {
 }
 
 // judged reads the binary log as the agent does, call after call, until all wanted transactions are judged.
-func (f *flushed) judged(book *Logbook, wanted replication.GTIDSet) replication.GTIDSet {
+func (f *flushed) judged(book *HollowJudge, wanted replication.GTIDSet) replication.GTIDSet {
 	f.t.Helper()
 	for range 100 {
 		ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
@@ -107,7 +107,7 @@ func TestHollowTransactionsAreRecognisedMysqld(t *testing.T) {
 		hollow[statement] = f.makes(f.root, statement)
 	}
 	hollow["with a default database"] = f.makes(f.root, "USE `a``b`", "FLUSH STATUS")
-	book, behind := &Logbook{}, f.executed()
+	book, behind := &HollowJudge{}, f.executed()
 	f.judged(book, f.executed())
 
 	f.stop(t)
@@ -134,7 +134,7 @@ func TestHollowTransactionsAreRecognisedMysqld(t *testing.T) {
 	written["a comment that is executed"] = f.makes(f.root, "/*! FLUSH */ STATUS")
 	hollow["after all that"] = f.makes(f.root, "FLUSH STATUS")
 
-	for name, one := range map[string]*Logbook{"a new logbook": {}, "the same logbook": book} {
+	for name, one := range map[string]*HollowJudge{"a new logbook": {}, "the same logbook": book} {
 		got := f.judged(one, f.executed())
 		if isKnown := one == book; got.Contains(goes) != isKnown {
 			t.Errorf("%s: a table is gone, so whether %s is hollow must follow from an earlier judgement only", name, goes)
@@ -155,7 +155,7 @@ func TestHollowTransactionsAreRecognisedMysqld(t *testing.T) {
 		t.Fatalf("binary logs %v: %v", last, err)
 	}
 	f.as(f.root, "PURGE BINARY LOGS TO '"+last[len(last)-1].Name+"'")
-	if got := f.judged(&Logbook{}, behind); !got.Empty() {
+	if got := f.judged(&HollowJudge{}, behind); !got.Empty() {
 		t.Errorf("purged transactions are hollow: %s", got)
 	}
 	if t.Failed() {
@@ -181,7 +181,7 @@ func (f *flushed) logged() string {
 func TestManyTransactionsAreReadInPagesMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)
-	book := &Logbook{}
+	book := &HollowJudge{}
 	for round := range 3 {
 		made := f.makes(f.root, repeated("FLUSH STATUS", mostEvents)...)
 		if got := f.judged(book, f.executed()); !got.Contains(made) {
@@ -198,7 +198,7 @@ func TestOnlyWhatIsNewIsReadMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)
 	early := f.makes(f.root, "FLUSH STATUS")
-	book := &Logbook{}
+	book := &HollowJudge{}
 	mark := func() int64 {
 		t.Helper()
 		if err := book.Mark(t.Context(), f.agent); err != nil {
@@ -226,7 +226,7 @@ func TestAPositionWhereNoEventBeginsMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)
 	made := f.makes(f.root, "FLUSH STATUS", "FLUSH STATUS")
-	book := &Logbook{}
+	book := &HollowJudge{}
 	f.judged(book, made)
 	for file, at := range book.files {
 		at.next -= 7
@@ -260,7 +260,7 @@ func TestAnEventThatIsTooLargeMysqld(t *testing.T) {
 	after := f.makes(f.root, "FLUSH STATUS")
 	f.as(f.root, "FLUSH BINARY LOGS")
 	another := f.makes(f.root, "FLUSH STATUS")
-	got := f.judged(&Logbook{}, f.executed())
+	got := f.judged(&HollowJudge{}, f.executed())
 	if !got.Contains(before) || !got.Contains(another) {
 		t.Errorf("hollow are %s; want %s and %s among them", got, before, another)
 	}

@@ -16,7 +16,7 @@ func waitingForAnAcknowledgement(t *testing.T) (*mysqld, *Server) {
 	if err := agent.EnforceAcks(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if observed := briefly(t, agent); observed.LockedOut || observed.EnoughAcknowledge() {
+	if observed := briefly(t, agent); observed.LoginsHang || observed.EnoughAcknowledge() {
 		t.Errorf("there is no replica, and no statement waits: %+v", observed)
 	}
 	brief, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -24,7 +24,7 @@ func waitingForAnAcknowledgement(t *testing.T) (*mysqld, *Server) {
 	if err := agent.SetPassword(brief, "root", "%", "another"); err == nil {
 		t.Fatal("the statement was acknowledged, so this test proves nothing")
 	}
-	if !briefly(t, agent).LockedOut {
+	if !briefly(t, agent).LoginsHang {
 		t.Error("the agent does not see that no client can log in")
 	}
 	return server, agent
@@ -54,7 +54,7 @@ func TestAnAgentEndsWhatKeepsEverybodyOutMysqld(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.connect(t, Account{User: "root", Password: "another"})
-	if briefly(t, agent).LockedOut {
+	if briefly(t, agent).LoginsHang {
 		t.Error("the agent reports that no client can log in, but root can")
 	}
 }
@@ -84,7 +84,7 @@ func TestADemotionLeavesTheAgentItsEyesMysqld(t *testing.T) {
 	if err := agent.SetReadOnly(brief); err == nil {
 		t.Fatal("no commit was in progress, so this test proves nothing")
 	}
-	if !briefly(t, agent).LockedOut {
+	if !briefly(t, agent).LoginsHang {
 		t.Error("the agent does not see that no client can log in")
 	}
 	if err := agent.StopEnforcingAcks(t.Context()); err != nil {
@@ -124,7 +124,7 @@ func TestAReplicaThatHangsAcknowledgesNothingMysqld(t *testing.T) {
 	if err := agent.SetPassword(brief, "root", "%", "another"); err == nil {
 		t.Fatal("the replica acknowledged, so this test proves nothing")
 	}
-	if observed := briefly(t, agent); !observed.EnoughAcknowledge() || !observed.LockedOut {
+	if observed := briefly(t, agent); !observed.EnoughAcknowledge() || !observed.LoginsHang {
 		t.Errorf("no client can log in, but the agent sees %+v", observed)
 	}
 }

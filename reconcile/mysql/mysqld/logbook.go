@@ -11,10 +11,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// Logbook judges whether transactions are hollow. It reads a mysqld's own binary log by SQL, so that MySQL's own parser reads it. It
+// HollowJudge judges whether transactions are hollow. It reads a mysqld's own binary log by SQL, so that MySQL's own parser reads it. It
 // remembers what it has judged and how far it has read, for one start of mysqld. The zero value is empty. Only one goroutine at a time may
 // use it.
-type Logbook struct {
+type HollowJudge struct {
 	// of are the UUIDs of the servers whose transactions the logbook records while it reads.
 	of map[string]bool
 	// hollow and others are the judged transactions. The first judgement is final.
@@ -22,7 +22,7 @@ type Logbook struct {
 	// executed is gtid_executed at the last call of Hollow. The log may have later transactions.
 	executed replication.GTIDSet
 	// files records how far each file was read, previous the transactions that were logged before each file began.
-	files    map[string]reading
+	files    map[string]readPosition
 	previous map[string]replication.GTIDSet
 	// answers counts the answers of mysqld.
 	answers int
@@ -31,23 +31,23 @@ type Logbook struct {
 	mark, since BinaryLog
 }
 
-// reading records how far a file was read. Reading of a file stops for good at an event that is too large, or if it makes no progress
+// readPosition records how far a file was read. Reading of a file stops for good at an event that is too large, or if it makes no progress
 // (tooMuch): later transactions in it are not judged. wasLost reports whether the file is read again from its beginning, because mysqld
 // found no event at the position.
-type reading struct {
+type readPosition struct {
 	next             int64
 	tooMuch, wasLost bool
 }
 
-// to advances to the end of a page. isLast reports whether the page ends at the current end of the log.
-func (r reading) to(next int64, isLast bool) reading {
+// advance advances to the end of a page. isLast reports whether the page ends at the current end of the log.
+func (r readPosition) advance(next int64, isLast bool) readPosition {
 	r.tooMuch = r.tooMuch || next <= r.next && !isLast
 	r.next = max(r.next, next)
 	return r
 }
 
 // lost starts the file again, once.
-func (r reading) lost() reading { return reading{wasLost: true, tooMuch: r.wasLost} }
+func (r readPosition) lost() readPosition { return readPosition{wasLost: true, tooMuch: r.wasLost} }
 
 const (
 	// pagesALook limits how many pages one look reads, in addition to its time limit. filesALook limits how many files it goes back. A page
@@ -65,20 +65,20 @@ const (
 
 // Hollow returns the transactions of executed that were judged hollow. gtid_executed only grows: if it did not, a user reset it or replaced
 // the data, and the logbook starts again.
-func (l *Logbook) Hollow(executed replication.GTIDSet) replication.GTIDSet {
+func (l *HollowJudge) Hollow(executed replication.GTIDSet) replication.GTIDSet {
 	if !executed.Contains(l.executed) {
-		*l = Logbook{}
+		*l = HollowJudge{}
 	}
 	l.executed = executed
 	return l.hollow.Both(executed)
 }
 
 // Answers counts the answers of mysqld. If the number does not change, mysqld hangs.
-func (l *Logbook) Answers() int { return l.answers }
+func (l *HollowJudge) Answers() int { return l.answers }
 
 // Mark records the end of the log while there is nothing to judge. Judge later starts at the mark before the last one, because a file may
 // have a gigabyte. A transaction can be in the log before it counts as executed, so a mark becomes valid at the next call.
-func (l *Logbook) Mark(ctx context.Context, server *Server) error {
+func (l *HollowJudge) Mark(ctx context.Context, server *Server) error {
 	files, err := server.BinaryLogs(ctx)
 	if err != nil || len(files) == 0 {
 		return err
@@ -90,7 +90,7 @@ func (l *Logbook) Mark(ctx context.Context, server *Server) error {
 
 // Judge looks for the wanted transactions that are not yet judged, newest file first. It returns when it has found all, has read its limit
 // of pages, or the context ends. Another call continues.
-func (l *Logbook) Judge(ctx context.Context, server *Server, wanted, executed replication.GTIDSet) error {
+func (l *HollowJudge) Judge(ctx context.Context, server *Server, wanted, executed replication.GTIDSet) error {
 	l.noteServers(wanted)
 	missing := l.unjudged(wanted)
 	if missing.Empty() {
@@ -131,39 +131,39 @@ func (l *Logbook) Judge(ctx context.Context, server *Server, wanted, executed re
 	return nil
 }
 
-func (l *Logbook) unjudged(wanted replication.GTIDSet) replication.GTIDSet {
+func (l *HollowJudge) unjudged(wanted replication.GTIDSet) replication.GTIDSet {
 	return wanted.Subtract(l.hollow).Subtract(l.others)
 }
 
 // noteServers makes the logbook record the transactions of all servers in wanted. For a new server it reads all files again.
-func (l *Logbook) noteServers(wanted replication.GTIDSet) {
+func (l *HollowJudge) noteServers(wanted replication.GTIDSet) {
 	if l.of == nil {
-		l.of, l.files, l.previous = map[string]bool{}, map[string]reading{}, map[string]replication.GTIDSet{}
+		l.of, l.files, l.previous = map[string]bool{}, map[string]readPosition{}, map[string]replication.GTIDSet{}
 	}
 	for _, uuid := range wanted.Servers() {
 		if !l.of[uuid] {
-			l.of[uuid], l.files = true, map[string]reading{}
+			l.of[uuid], l.files = true, map[string]readPosition{}
 		}
 	}
 }
 
 // keepUp forgets the files that are gone. If the log was reset, it forgets everything.
-func (l *Logbook) keepUp(files []BinaryLog, wanted replication.GTIDSet) {
+func (l *HollowJudge) keepUp(files []BinaryLog, wanted replication.GTIDSet) {
 	if l.hasShrunk(files) {
-		*l = Logbook{executed: l.executed}
+		*l = HollowJudge{executed: l.executed}
 		l.noteServers(wanted)
 	}
 	isThere := map[string]bool{}
 	for _, file := range files {
 		isThere[file.Name] = true
 	}
-	maps.DeleteFunc(l.files, func(name string, _ reading) bool { return !isThere[name] })
+	maps.DeleteFunc(l.files, func(name string, _ readPosition) bool { return !isThere[name] })
 	maps.DeleteFunc(l.previous, func(name string, _ replication.GTIDSet) bool { return !isThere[name] })
 }
 
 // hasShrunk reports whether a file is shorter than the part of it that was read: RESET BINARY LOGS AND GTIDS starts with the same file
 // names.
-func (l *Logbook) hasShrunk(files []BinaryLog) bool {
+func (l *HollowJudge) hasShrunk(files []BinaryLog) bool {
 	for _, file := range files {
 		isMarked := file.Name == l.since.Name && file.Size < l.since.Size
 		if isMarked || file.Size < l.files[file.Name].next {
@@ -174,7 +174,7 @@ func (l *Logbook) hasShrunk(files []BinaryLog) bool {
 }
 
 // readFile continues to read a file to its end, or at most pages pages. It returns how many pages are left.
-func (l *Logbook) readFile(ctx context.Context, server *Server, file string, executed replication.GTIDSet, pages int) (left int, err error) {
+func (l *HollowJudge) readFile(ctx context.Context, server *Server, file string, executed replication.GTIDSet, pages int) (left int, err error) {
 	at, events := l.files[file], mostEvents
 	at.next = max(at.next, logHeader)
 	if file == l.since.Name {
@@ -203,7 +203,7 @@ func (l *Logbook) readFile(ctx context.Context, server *Server, file string, exe
 			return pages, err
 		}
 		l.answers++
-		at = at.to(read.next, isLast)
+		at = at.advance(read.next, isLast)
 		l.files[file] = at
 		if isLast {
 			return pages - 1, nil
@@ -214,7 +214,7 @@ func (l *Logbook) readFile(ctx context.Context, server *Server, file string, exe
 }
 
 // note judges the transactions of a page.
-func (l *Logbook) note(ctx context.Context, server *Server, groups []group) error {
+func (l *HollowJudge) note(ctx context.Context, server *Server, groups []group) error {
 	var hollow, others []string
 	for _, one := range groups {
 		if one.gtid == "" {
@@ -255,7 +255,7 @@ func (s *Server) isMemory(ctx context.Context, table tableName) (bool, error) {
 }
 
 // previousGTIDs returns the transactions that were logged before a file began. It asks mysqld once for each file.
-func (l *Logbook) previousGTIDs(ctx context.Context, server *Server, file string) (replication.GTIDSet, error) {
+func (l *HollowJudge) previousGTIDs(ctx context.Context, server *Server, file string) (replication.GTIDSet, error) {
 	if known, found := l.previous[file]; found {
 		return known, nil
 	}

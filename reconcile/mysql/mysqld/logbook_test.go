@@ -16,9 +16,9 @@ func ownSet(t *testing.T, numbers string) replication.GTIDSet {
 }
 
 // newBook returns a logbook that has recorded a page, when mysqld had executed the given transactions.
-func newBook(t *testing.T, page string, executed replication.GTIDSet) *Logbook {
+func newBook(t *testing.T, page string, executed replication.GTIDSet) *HollowJudge {
 	t.Helper()
-	book := &Logbook{}
+	book := &HollowJudge{}
 	book.noteServers(ownSet(t, "1"))
 	if err := book.note(t.Context(), nil, pageOf(events(page), true, book.of, executed).groups); err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func newBook(t *testing.T, page string, executed replication.GTIDSet) *Logbook {
 func TestALogThatIsAheadOfTheLook(t *testing.T) {
 	t.Parallel()
 	book := newBook(t, "G6|Q:FLUSH STATUS|G7|Q:FLUSH STATUS|O9|Q:BEGIN|Table_map|Write_rows|Xid", ownSet(t, "1-6"))
-	book.files["binlog.000007"] = reading{next: 900_000_000}
+	book.files["binlog.000007"] = readPosition{next: 900_000_000}
 	if got := book.Hollow(ownSet(t, "1-6")); !got.Equal(ownSet(t, "6")) {
 		t.Errorf("hollow is %q", got)
 	}
@@ -93,20 +93,20 @@ func TestWhereAnEventEnds(t *testing.T) {
 // TestReadingThatLeadsNowhereEnds: otherwise the logbook would read the same page indefinitely.
 func TestReadingThatLeadsNowhereEnds(t *testing.T) {
 	t.Parallel()
-	at := reading{next: 1000}
-	if got := at.to(1000, false); !got.tooMuch {
+	at := readPosition{next: 1000}
+	if got := at.advance(1000, false); !got.tooMuch {
 		t.Error("the logbook reads the same page again")
 	}
-	if got := at.to(1000, true); got.tooMuch || got.next != 1000 {
+	if got := at.advance(1000, true); got.tooMuch || got.next != 1000 {
 		t.Errorf("at the end of the log reading stops for good: %+v", got)
 	}
-	if got := at.to(3000, false); got.tooMuch || got.next != 3000 {
+	if got := at.advance(3000, false); got.tooMuch || got.next != 3000 {
 		t.Errorf("after a page: %+v", got)
 	}
 	if got := at.lost(); got.tooMuch || got.next != 0 {
 		t.Errorf("if mysqld finds no event, the logbook does not read the file again: %+v", got)
 	}
-	if got := at.lost().to(500, false).lost(); !got.tooMuch {
+	if got := at.lost().advance(500, false).lost(); !got.tooMuch {
 		t.Error("the logbook reads the file again more than once")
 	}
 }

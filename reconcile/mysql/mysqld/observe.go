@@ -17,10 +17,10 @@ type Observed struct {
 	Version string
 	// AckClients is how many acknowledging replicas are connected.
 	AckClients int
-	// LockedOut reports whether no client can log in: a statement about accounts waits for an acknowledgement and holds the lock of the
+	// LoginsHang reports whether no client can log in: a statement about accounts waits for an acknowledgement and holds the lock of the
 	// privilege tables. A replica that would acknowledge it cannot connect either. This ends when acknowledgements are no longer enforced,
 	// or with a restart.
-	LockedOut bool
+	LoginsHang bool
 }
 
 // EnoughAcknowledge reports whether enough acknowledging replicas are connected for a commit to return.
@@ -49,7 +49,7 @@ func (s *Server) Observe(ctx context.Context) (Observed, error) {
 	seen.Server.Channel = channel
 	// A replica that hangs still counts as acknowledging, so the number of clients does not show whether commits wait.
 	isWaiting := seen.Server.SourceAcks > 0 && status["Rpl_semi_sync_source_wait_sessions"] != "0"
-	seen.LockedOut = isWaiting && s.lockedOut(ctx)
+	seen.LoginsHang = isWaiting && s.lockedOut(ctx)
 	return seen, nil
 }
 

@@ -118,15 +118,15 @@ func (s *Server) execApart(ctx context.Context, statement string, arguments ...a
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()
 	_, err := apart.ExecContext(ctx, statement, arguments...)
-	if isTurnedAway(err) {
+	if isConnectionRefused(err) {
 		_, err = s.db.ExecContext(ctx, statement, arguments...)
 	}
 	return err
 }
 
-// isTurnedAway reports whether mysqld refused another connection: clients use all connections (manual, "Too many connections"), or the
+// isConnectionRefused reports whether mysqld refused another connection: clients use all connections (manual, "Too many connections"), or the
 // password is no longer valid.
-func isTurnedAway(err error) bool {
+func isConnectionRefused(err error) bool {
 	return IsAccessDenied(err) || hasNumber(err, errTooManyConnections)
 }
 

@@ -34,9 +34,9 @@ const (
 	withRows  = ` AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'MRG_MYISAM')`
 	fromUntil = ` AND (CREATE_TIME IS NULL OR CREATE_TIME <= ?)`
 	firstOnes = ` ORDER BY TABLE_SCHEMA, TABLE_NAME LIMIT ?`
-	// youngest selects when the youngest of the users' tables of other engines was created, or now if that is later: CREATE_TIME may come
+	// newestCreateTime selects when the youngest of the users' tables of other engines was created, or now if that is later: CREATE_TIME may come
 	// from the clock of another server, or from SET timestamp.
-	youngest = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ CAST(GREATEST(UTC_TIMESTAMP(), COALESCE(MAX(CREATE_TIME), UTC_TIMESTAMP())) AS CHAR) FROM information_schema.TABLES
+	newestCreateTime = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ CAST(GREATEST(UTC_TIMESTAMP(), COALESCE(MAX(CREATE_TIME), UTC_TIMESTAMP())) AS CHAR) FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')`
 )
 
@@ -113,7 +113,7 @@ func (s *Server) EachTable(ctx context.Context, most int, tell func(table replic
 // TablesUntil returns a time after which none of the tables was created, for TablesWithoutRows.
 func (s *Server) TablesUntil(ctx context.Context) (string, error) {
 	var until string
-	err := s.readApart(ctx, youngest, nil, func(rows *sql.Rows) error { return rows.Scan(&until) })
+	err := s.readApart(ctx, newestCreateTime, nil, func(rows *sql.Rows) error { return rows.Scan(&until) })
 	if err != nil {
 		return "", fmt.Errorf("read when tables were created: %w", err)
 	}

@@ -173,7 +173,7 @@ func (s *Server) Clone(ctx context.Context, donor Source, limit int64) error {
 	}
 	err := replace()
 	if hasNumber(err, errOptionPrevents) {
-		err = s.beyondReadOnly(ctx, replace)
+		err = s.withoutReadOnly(ctx, replace)
 	}
 	if err != nil {
 		return fmt.Errorf("clone %s: %w", donor.Host, err)
@@ -181,10 +181,10 @@ func (s *Server) Clone(ctx context.Context, donor Source, limit int64) error {
 	return nil
 }
 
-// beyondReadOnly runs act with super_read_only off. CLONE needs that if users have tables, because it drops them first (seen on 9.7.4).
+// withoutReadOnly runs act with super_read_only off. CLONE needs that if users have tables, because it drops them first (seen on 9.7.4).
 // read_only stays on, so that only accounts with CONNECTION_ADMIN could write meanwhile, to data that is about to be replaced. If act
 // succeeds, mysqld ends and starts again read-only.
-func (s *Server) beyondReadOnly(ctx context.Context, act func() error) error {
+func (s *Server) withoutReadOnly(ctx context.Context, act func() error) error {
 	if err := s.exec(ctx, "clear super_read_only", "SET GLOBAL super_read_only = OFF"); err != nil {
 		return err
 	}

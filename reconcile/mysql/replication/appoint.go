@@ -19,7 +19,7 @@ func appoint(c Cluster) Decision {
 		return appointFirst(c, decision)
 	}
 	held := newestHeld(c.Members)
-	chosen, problem := writing(held, former), ""
+	chosen, problem := writingPrimary(held, former), ""
 	if chosen == "" {
 		chosen, problem = elect(held, former, leftBehind)
 	}
@@ -32,7 +32,7 @@ func appoint(c Cluster) Decision {
 }
 
 func appointFirst(c Cluster, decision Decision) Decision {
-	if len(c.Members) == 0 || !c.Members[0].read() {
+	if len(c.Members) == 0 || !c.Members[0].hasReported() {
 		decision.Note = &Note{ReasonWaitingForMembers, "the operator waits for the first member to start", false}
 		return decision
 	}
@@ -53,21 +53,21 @@ func (c Cluster) nextRevision() int64 {
 func (c Cluster) silentWithOlderData(wanted bool) []string {
 	var names []string
 	for _, member := range c.Members {
-		if member.OlderData && !member.read() && c.wanted(member) == wanted {
+		if member.OlderData && !member.hasReported() && c.wanted(member) == wanted {
 			names = append(names, member.Name)
 		}
 	}
 	return names
 }
 
-// read reports whether the member has reported what it has: its agent answers, and its mysqld answered the agent.
-func (m Member) read() bool { return m.Status != nil && m.Status.State != StateStarting }
+// hasReported reports whether the member has reported what it has: its agent answers, and its mysqld answered the agent.
+func (m Member) hasReported() bool { return m.Status != nil && m.Status.State != StateStarting }
 
 // formerMembers have been part of a cluster before, and have reported what they have.
 func (c Cluster) formerMembers() []Member {
 	var former []Member
 	for _, member := range c.Members {
-		if member.read() && member.Status.Origin == OriginMember {
+		if member.hasReported() && member.Status.Origin == OriginMember {
 			former = append(former, member)
 		}
 	}
@@ -78,7 +78,7 @@ func (c Cluster) formerMembers() []Member {
 func newestHeld(members []Member) Record {
 	var newest Record
 	for _, member := range members {
-		if !member.read() {
+		if !member.hasReported() {
 			continue
 		}
 		if newest.before(member.Status.Held) {
@@ -88,10 +88,10 @@ func newestHeld(members []Member) Record {
 	return newest
 }
 
-// writing names the primary that takes writes now although the cluster's record is gone: its resource was deleted without its members. It
+// writingPrimary names the primary that takes writes now although the cluster's record is gone: its resource was deleted without its members. It
 // has everything that was ever acknowledged, because every commit is made there. A replica that seems to hold more has received what
 // the primary is about to execute, or was observed later.
-func writing(held Record, former []Member) string {
+func writingPrimary(held Record, former []Member) string {
 	for _, member := range former {
 		status := member.Status
 		if member.Name == held.Primary && status.State == StateWriting && status.HeldRole == RolePrimary && status.Held.Epoch == held.Epoch {

@@ -37,7 +37,7 @@ func TestWhoCannotLogInAlreadyLosesNothing(t *testing.T) {
 		"an account that is only counted may have been able to log in": {Accounts{Named: []Account{one, two}, More: 3}, Accounts{Named: []Account{one}, More: 3}, Accounts{Named: []Account{two}, More: 3}},
 		"none": {Accounts{}, Accounts{Named: []Account{one}}, Accounts{}},
 	} {
-		got := test.after.Beside(test.before)
+		got := test.after.Without(test.before)
 		if diff := cmp.Diff(test.want, got); diff != "" || got.Empty() != test.want.Empty() {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -133,7 +133,7 @@ func memberWarnings(c Cluster) *Note {
 		member, _ := c.member(name)
 		return heldLaterNote(member, c.Record)
 	}
-	return strangers(c)
+	return otherProtocolNote(c)
 }
 
 func (c Cluster) member(name string) (Member, bool) {

@@ -5,7 +5,7 @@ import "fmt"
 // markErrant checks a running replica for transactions that are missing on its primary and are not hollow, for example because a user
 // disabled super_read_only. An errant replica serves no reads and continues to replicate. While the primary does not answer, the last
 // result stays valid.
-func markErrant(step Step, local Local) Step {
+func markErrant(step Step, local Observed) Step {
 	written := step.Errant.Subtract(step.Hollow)
 	if !written.Empty() && step.State != StateBroken {
 		step.State, step.Message = StateErrant, errantMessage(written, local.Assignment.Record.Primary)
@@ -13,9 +13,9 @@ func markErrant(step Step, local Local) Step {
 	return step
 }
 
-// errantBeside returns the transactions that the member has, and that its primary neither has nor has in progress. Transactions that are
+// errantNotPending returns the transactions that the member has, and that its primary neither has nor has in progress. Transactions that are
 // loaded with GTIDs of another server may be here before the primary, which waits for acknowledgements, counts them as executed.
-func errantBeside(server Server, source Source) GTIDSet {
+func errantNotPending(server Server, source Source) GTIDSet {
 	return Errant(server.Executed.Union(server.Channel.Retrieved), source).Subtract(source.Pending)
 }
 

@@ -10,7 +10,7 @@ import (
 // must not count in decisions that rely on a member's transactions, and must not be taken for a write:
 //
 //   - The agent judges by what is in its own binary log (reconcile/mysql/mysqld/logbook.go), as soon as the member has transactions of its
-//     own (ToJudge). A transaction that it does not understand, or does not find, is not hollow.
+//     own (ToInspect). A transaction that it does not understand, or does not find, is not hollow.
 //   - The member continues to replicate and to serve (markErrant, attachStep). It reports its hollow transactions that are missing on its
 //     primary.
 //   - The operator asks the primary to commit empty transactions with those GTIDs (Matching), so that both have the same set again.
@@ -26,15 +26,15 @@ const judgeUnassigned = 3 * time.Second
 // MostHollow is how many transactions one request may match, and how many of its own a member judges while it knows no primary.
 const MostHollow = 1000
 
-// ToJudge returns the transactions whose content matters: those of a replica that are missing on its primary or, while it knows no primary,
+// ToInspect returns the transactions whose content matters: those of a replica that are missing on its primary or, while it knows no primary,
 // the latest of its own. Transactions in progress on the primary are judged as well, because they count for a member that needs a copy. A
 // transaction that is only received is not in the binary log yet.
-func ToJudge(local Local) GTIDSet {
+func ToInspect(local Observed) GTIDSet {
 	server := local.Server
 	switch {
 	case !server.SuperReadOnly:
 		return GTIDSet{}
-	case local.Assignment != nil && local.Assignment.Role == RoleReplica && local.seesSource():
+	case local.Assignment != nil && local.Assignment.Role == RoleReplica && local.sourceObserved():
 		return Errant(server.Executed, *local.Source)
 	case local.Assignment != nil && local.Assignment.Role == RoleReplica && local.Known != nil:
 		return local.Errant.Both(server.Executed)
@@ -45,18 +45,18 @@ func ToJudge(local Local) GTIDSet {
 	return GTIDSet{}
 }
 
-// toTell returns the hollow transactions that a replica reports: those that its primary neither has nor has in progress or, while it knows
+// hollowToReport returns the hollow transactions that a replica reports: those that its primary neither has nor has in progress or, while it knows
 // no primary, all that are judged. An election needs the latter. When there is a primary again, matching leaves out those that it already
 // has.
-func toTell(local Local, errant GTIDSet) GTIDSet {
-	if local.seesSource() || local.Known != nil {
+func hollowToReport(local Observed, errant GTIDSet) GTIDSet {
+	if local.sourceObserved() || local.Known != nil {
 		return errant.Both(local.Hollow)
 	}
-	return ToJudge(local).Both(local.Hollow)
+	return ToInspect(local).Both(local.Hollow)
 }
 
 // HasNothingOwn reports whether a running replica certainly has no transactions that are missing on its primary.
-func HasNothingOwn(local Local) bool {
+func HasNothingOwn(local Observed) bool {
 	a, server := local.Assignment, local.Server
 	if a == nil || a.Role != RoleReplica || server.Channel.IO != "Yes" || !server.Channel.follows(*a) {
 		return false
@@ -118,7 +118,7 @@ func matching(c Cluster) *Matching {
 	}
 	var hollow, doubtful GTIDSet
 	for _, member := range c.replicas() {
-		if !member.read() {
+		if !member.hasReported() {
 			continue
 		}
 		doubtful = doubtful.Union(member.Status.Received.Subtract(member.Status.Hollow))

@@ -32,15 +32,15 @@ func TestHollowTransactionsAreNoWrites(t *testing.T) {
 		"until they are judged it is errant": {
 			scene: running().having("A:1-10,B:1").source("A:1-10", ""), verb: VerbNone, state: StateErrant},
 		"while it cannot query the primary, it continues to serve": {
-			scene: running().having("A:1-10,B:1").knowing("A:1-10", "B:1").judged("B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateReplicating},
+			scene: running().having("A:1-10,B:1").knowing("A:1-10", "B:1").judged("B:1").with(func(l *Observed) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateReplicating},
 		"after a restart it follows its primary": {
-			scene: member(t).asReplica().source("A:1-20", "").judged("B:1").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1") }),
+			scene: member(t).asReplica().source("A:1-20", "").judged("B:1").with(func(l *Observed) { l.Server.Executed = gtids(t, "A:1-10,B:1") }),
 			verb:  VerbPointToSource, state: StateCatchingUp},
 		"they do not prevent that a copy replaces its data": {
-			scene: member(t).asReplica().source("A:1-90", "A:1-50").judged("B:1-3").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
+			scene: member(t).asReplica().source("A:1-90", "A:1-50").judged("B:1-3").with(func(l *Observed) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
 			verb:  VerbClone, state: StateCloning, needsCopy: true},
 		"a row among them prevents that": {
-			scene: member(t).asReplica().source("A:1-90", "A:1-50").judged("B:1-2").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
+			scene: member(t).asReplica().source("A:1-90", "A:1-50").judged("B:1-2").with(func(l *Observed) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
 			verb:  VerbNone, state: StateErrant},
 	})
 }
@@ -51,9 +51,9 @@ func TestAReplicaThatRestartsWhileItsTransactionIsMatched(t *testing.T) {
 	t.Parallel()
 	restarted := func(purged string) *scene {
 		s := member(t).asReplica().acknowledging().having("A:1-10,B:1").source("A:1-10", purged)
-		return s.with(func(l *Local) { l.Source.Pending, l.Server.ReplicaAcks = gtids(t, "B:1"), true })
+		return s.with(func(l *Observed) { l.Source.Pending, l.Server.ReplicaAcks = gtids(t, "B:1"), true })
 	}
-	if got := ToJudge(restarted("").local); !got.Equal(gtids(t, "B:1")) {
+	if got := ToInspect(restarted("").local); !got.Equal(gtids(t, "B:1")) {
 		t.Errorf("%q is judged, want what is in progress on the primary", got)
 	}
 	tellSteps(t, map[string]stepStory{
@@ -78,10 +78,10 @@ func TestAMemberTellsTheHollowOnesThatItsPrimaryLacks(t *testing.T) {
 	}{
 		"those that are missing on the primary":        {member(t).asReplica().following().having("A:1-10,B:1-5").judged("B:1-5").source("A:1-10,B:1-3", ""), "B:4-5"},
 		"none once it has them":                        {member(t).asReplica().following().having("A:1-10,B:1-5").judged("B:1-5").source("A:1-10,B:1-5", ""), ""},
-		"none that the primary has in progress":        {member(t).asReplica().following().having("A:1-10,B:1").judged("B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), ""},
+		"none that the primary has in progress":        {member(t).asReplica().following().having("A:1-10,B:1").judged("B:1").source("A:1-10", "").with(func(l *Observed) { l.Source.Pending = gtids(t, "B:1") }), ""},
 		"a stopped replica reports them, too":          {member(t).asReplica().having("A:1-10,B:1").judged("B:1").source("A:1-10", ""), "B:1"},
-		"while the primary was never reached, its own": {member(t).asReplica().having("A:1-10,B:1-2").judged("B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), "B:1"},
-		"before it knows its primary, its own":         {member(t).having("A:1-10,B:1-2").judged("B:1").with(func(l *Local) { l.HeldRole, l.Server.ServerUUID = RoleReplica, uuidB }), "B:1"},
+		"while the primary was never reached, its own": {member(t).asReplica().having("A:1-10,B:1-2").judged("B:1").with(func(l *Observed) { l.Source = &Source{Err: "no route"} }), "B:1"},
+		"before it knows its primary, its own":         {member(t).having("A:1-10,B:1-2").judged("B:1").with(func(l *Observed) { l.HeldRole, l.Server.ServerUUID = RoleReplica, uuidB }), "B:1"},
 		"a primary has none":                           {member(t).asPrimary(0).judged("B:1"), ""},
 	} {
 		if got := NextStep(test.scene.local).Hollow; !got.Equal(gtids(t, test.want)) {
@@ -93,7 +93,7 @@ func TestAMemberTellsTheHollowOnesThatItsPrimaryLacks(t *testing.T) {
 func TestWhatIsJudged(t *testing.T) {
 	t.Parallel()
 	own := func(role Role, set string) *scene {
-		return member(t).having(set).with(func(l *Local) { l.HeldRole, l.Server.ServerUUID = role, uuidB })
+		return member(t).having(set).with(func(l *Observed) { l.HeldRole, l.Server.ServerUUID = role, uuidB })
 	}
 	for name, test := range map[string]struct {
 		scene *scene
@@ -101,20 +101,20 @@ func TestWhatIsJudged(t *testing.T) {
 	}{
 		"what is missing on the primary":                           {member(t).asReplica().following().having("A:1-10,B:1-2").source("A:1-10", ""), "B:1-2"},
 		"if it has never queried the primary, its own":             {member(t).asReplica().following().having("A:1-10,B:1-2"), "B:1-2"},
-		"also if that failed":                                      {member(t).asReplica().having("A:1-10,B:1-2").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), "B:1-2"},
-		"what the primary has in progress, too":                    {member(t).asReplica().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), "B:1"},
+		"also if that failed":                                      {member(t).asReplica().having("A:1-10,B:1-2").with(func(l *Observed) { l.Source = &Source{Err: "no route"} }), "B:1-2"},
+		"what the primary has in progress, too":                    {member(t).asReplica().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Observed) { l.Source.Pending = gtids(t, "B:1") }), "B:1"},
 		"what an earlier query found":                              {member(t).asReplica().following().having("A:1-10,B:1-2").knowing("A:1-10", "B:1"), "B:1"},
 		"not what is only received":                                {member(t).asReplica().following().received("B:1").source("A:1-10", ""), ""},
 		"nothing on a primary":                                     {member(t).asPrimary(0), ""},
-		"nothing while clients can write":                          {own(RoleReplica, "B:1").with(func(l *Local) { l.Server.SuperReadOnly = false }), ""},
+		"nothing while clients can write":                          {own(RoleReplica, "B:1").with(func(l *Observed) { l.Server.SuperReadOnly = false }), ""},
 		"a replica without a primary: its own":                     {own(RoleReplica, "A:1-10,B:1-3"), "B:1-3"},
 		"the latest of many":                                       {own(RoleReplica, "B:1-5000"), "B:4001-5000"},
 		"nothing on a former primary, which may take writes again": {own(RolePrimary, "B:1-3"), ""},
-		"unless it gets no assignment for a while":                 {own(RolePrimary, "B:1-3").with(func(l *Local) { l.Unassigned = judgeUnassigned }), "B:1-3"},
-		"a volume of unknown role, after a while":                  {own("", "B:1-3").with(func(l *Local) { l.Unassigned = judgeUnassigned }), "B:1-3"},
+		"unless it gets no assignment for a while":                 {own(RolePrimary, "B:1-3").with(func(l *Observed) { l.Unassigned = judgeUnassigned }), "B:1-3"},
+		"a volume of unknown role, after a while":                  {own("", "B:1-3").with(func(l *Observed) { l.Unassigned = judgeUnassigned }), "B:1-3"},
 		"a running replica whose agent restarted, at once: none":   {own(RoleReplica, "A:1-3"), ""},
 	} {
-		if got := ToJudge(test.scene.local); !got.Equal(gtids(t, test.want)) {
+		if got := ToInspect(test.scene.local); !got.Equal(gtids(t, test.want)) {
 			t.Errorf("%s: %q is judged, want %q", name, got, test.want)
 		}
 	}
@@ -130,11 +130,11 @@ func TestAReplicaThatHasNothingOfItsOwn(t *testing.T) {
 		"everything is from the primary":           {running().source("A:1-10", ""), true},
 		"or was at the last query":                 {running().having("A:1-99").knowing("A:1-10", ""), true},
 		"it has a transaction of its own":          {running().having("A:1-10,B:1").source("A:1-10", ""), false},
-		"also if the primary has it in progress":   {running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), false},
+		"also if the primary has it in progress":   {running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Observed) { l.Source.Pending = gtids(t, "B:1") }), false},
 		"it has never queried the primary":         {running(), false},
-		"it cannot query the primary":              {running().knowing("A:1-10", "").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), false},
-		"it is not receiving now":                  {running().source("A:1-10", "").with(func(l *Local) { l.Server.Channel.IO = "Connecting" }), false},
-		"it follows another primary than assigned": {running().source("A:1-10", "").with(func(l *Local) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
+		"it cannot query the primary":              {running().knowing("A:1-10", "").with(func(l *Observed) { l.Source = &Source{Err: "no route"} }), false},
+		"it is not receiving now":                  {running().source("A:1-10", "").with(func(l *Observed) { l.Server.Channel.IO = "Connecting" }), false},
+		"it follows another primary than assigned": {running().source("A:1-10", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
 		"a primary": {member(t).asPrimary(0), false},
 	} {
 		if got := HasNothingOwn(test.scene.local); got != test.want {

@@ -187,16 +187,16 @@ type Status struct {
 	CloneProgress *int `json:"cloneProgress,omitempty"`
 	// OtherEngines, of a primary, are its tables whose engine is not InnoDB; nil until it has searched for them.
 	OtherEngines *Tables `json:"otherEngines,omitempty"`
-	// Lacking are tables whose rows may be missing on the member, because its data is a copy, or comes from a backup, without them. It is
+	// TablesWithoutRows are tables whose rows may be missing on the member, because its data is a copy, or comes from a backup, without them. It is
 	// nil if that is not known: the member has not searched yet, or its agent's release does not search.
-	Lacking *Tables `json:"lacking,omitempty"`
+	TablesWithoutRows *Tables `json:"lacking,omitempty"`
 	// RootError says why the user's root password could not be put into force; empty if it is in force.
 	RootError string `json:"rootError,omitempty"`
 	// Disk is the room on the member's volume; zero while it is not known.
 	Disk Disk `json:"disk,omitzero"`
-	// Barred are the accounts that no client can log in to while this mysqld runs, because the plugin that authenticates them is not
+	// LockedOut are the accounts that no client can log in to while this mysqld runs, because the plugin that authenticates them is not
 	// active. It is nil until the agent has checked since mysqld started, or if the agent's release does not check.
-	Barred *Accounts `json:"barred,omitempty"`
+	LockedOut *Accounts `json:"barred,omitempty"`
 	// Transactions is the last observation, at most a minute old while mysqld answers.
 	Transactions Transactions `json:"transactions,omitzero"`
 	// TLS identifies the certificate files that mysqld and the agent use (agent.TLSDigest); empty while they are not known.

@@ -65,7 +65,7 @@ func degrade(c Cluster) Record {
 // a weaker promise.
 func leave(c Cluster) Record {
 	status := c.primaryStatus()
-	if !status.understood() {
+	if !status.speaksOurProtocol() {
 		return c.Record
 	}
 	for _, name := range c.silent() {
@@ -100,7 +100,7 @@ func (c Cluster) certainlySilent(name string) bool {
 		return true
 	}
 	status := member.Status
-	return status.understood() && !status.Acknowledging && (status.Origin.unused() || status.NeedsCopy)
+	return status.speaksOurProtocol() && !status.Acknowledging && (status.Origin.unused() || status.NeedsCopy)
 }
 
 // holders counts the in-sync replicas that hold the whole set.
@@ -126,14 +126,14 @@ func join(c Cluster) Record {
 // follows reports whether the member replicates closely from the primary on record.
 func follows(member Member, record Record) bool {
 	status := member.Status
-	return status.understood() && status.State == StateReplicating && status.Held.Epoch == record.Epoch && status.Held.Primary == record.Primary
+	return status.speaksOurProtocol() && status.State == StateReplicating && status.Held.Epoch == record.Epoch && status.Held.Primary == record.Primary
 }
 
 // raise promises more. What the primary enforces must come from an assignment of this very record: then no assignment that was sent before
 // can lower it (order.go).
 func raise(c Cluster) Record {
 	status := c.primaryStatus()
-	if !status.understood() || status.State != StateWriting || status.Held.Epoch != c.Record.Epoch || status.Held.Revision != c.Record.Revision {
+	if !status.speaksOurProtocol() || status.State != StateWriting || status.Held.Epoch != c.Record.Epoch || status.Held.Revision != c.Record.Revision {
 		return c.Record
 	}
 	next := c.Record

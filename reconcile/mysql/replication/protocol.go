@@ -24,11 +24,11 @@ import (
 // not know. So a field that is added to Assignment without a new Protocol must not be one of its terms, and Followed must work without it
 // (order.go).
 
-// understood reports whether the operator can rely on what the member's agent reports.
-func (s *Status) understood() bool { return s != nil && s.Protocol == Protocol }
+// speaksOurProtocol reports whether the operator can rely on what the member's agent reports.
+func (s *Status) speaksOurProtocol() bool { return s != nil && s.Protocol == Protocol }
 
-// strangers returns a note about the members whose agents speak another protocol; nil if there are none.
-func strangers(c Cluster) *Note {
+// otherProtocolNote returns a note about the members whose agents speak another protocol; nil if there are none.
+func otherProtocolNote(c Cluster) *Note {
 	var older, newer []string
 	for _, member := range c.Members {
 		switch {

@@ -10,13 +10,13 @@ const (
 	flowsFor = time.Minute
 )
 
-// Room is what an agent remembers about the room in its member's relay log (relay_log_space_limit). The zero value is a log with room.
+// RelayLogMonitor is what an agent remembers about the room in its member's relay log (relay_log_space_limit). The zero value is a log with room.
 //
 // A receiver that waits for room acknowledges nothing, but stays connected as one that acknowledges. The primary's commits would wait for
 // it indefinitely, and no observer would see that too few replicas acknowledge. So a member whose relay log is full turns off its
 // acknowledgements, and continues to receive. It turns them on again once half of the log is applied, or once the receiver has not waited
 // for a while.
-type Room struct {
+type RelayLogMonitor struct {
 	// stuck is the time since when the receiver has waited and completed nothing, zero while it does not wait. flows is the time since when
 	// it has run without waiting.
 	stuck, flows time.Time
@@ -25,10 +25,10 @@ type Room struct {
 }
 
 // Full reports whether the relay log is full.
-func (r Room) Full() bool { return r.full }
+func (r RelayLogMonitor) Full() bool { return r.full }
 
-// Look returns what to remember after another observation of the member.
-func (r Room) Look(now time.Time, server Server) Room {
+// Observe returns what to remember after another observation of the member.
+func (r RelayLogMonitor) Observe(now time.Time, server Server) RelayLogMonitor {
 	channel := server.Channel
 	grew := !channel.Retrieved.Equal(r.retrieved)
 	r.retrieved = channel.Retrieved
@@ -57,8 +57,8 @@ func since(began, now time.Time, holds bool) time.Time {
 	return began
 }
 
-// roomless returns the step of a member whose relay log is full.
-func roomless(step Step, channel Channel) Step {
+// relayLogFullStep returns the step of a member whose relay log is full.
+func relayLogFullStep(step Step, channel Channel) Step {
 	why := "the applier does not keep up: an ALTER TABLE, a large transaction or a lock delays it (see SHOW PROCESSLIST)"
 	if channel.SQL != "Yes" {
 		why = "the applier does not run"

@@ -39,10 +39,10 @@ func TestWhenARelayLogIsFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Unix(1_800_000_000, 0)
-			room := Room{}.Look(now, Server{RelayLogLimit: limit, Channel: Channel{IO: "Yes", Retrieved: gtids(t, "A:1-5")}})
+			room := RelayLogMonitor{}.Observe(now, Server{RelayLogLimit: limit, Channel: Channel{IO: "Yes", Retrieved: gtids(t, "A:1-5")}})
 			for i, at := range story {
 				now = now.Add(at.after)
-				room = room.Look(now, Server{RelayLogLimit: limit, Channel: Channel{IO: "Yes", WaitsForRoom: at.waits, Retrieved: gtids(t, at.received), RelayLogSpace: at.space}})
+				room = room.Observe(now, Server{RelayLogLimit: limit, Channel: Channel{IO: "Yes", WaitsForRoom: at.waits, Retrieved: gtids(t, at.received), RelayLogSpace: at.space}})
 				if room.Full() != at.want {
 					t.Errorf("moment %d: the relay log is full: %t", i, room.Full())
 				}
@@ -55,11 +55,11 @@ func TestWhenARelayLogIsFull(t *testing.T) {
 func TestAReceiverThatDoesNotRunIsNoSign(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	look := func(room Room, after time.Duration, channel Channel) Room {
+	look := func(room RelayLogMonitor, after time.Duration, channel Channel) RelayLogMonitor {
 		channel.RelayLogSpace = 100
-		return room.Look(now.Add(after), Server{RelayLogLimit: 100, Channel: channel})
+		return room.Observe(now.Add(after), Server{RelayLogLimit: 100, Channel: channel})
 	}
-	room := look(look(Room{}, 0, Channel{IO: "Yes", WaitsForRoom: true}), time.Minute, Channel{IO: "Yes", WaitsForRoom: true})
+	room := look(look(RelayLogMonitor{}, 0, Channel{IO: "Yes", WaitsForRoom: true}), time.Minute, Channel{IO: "Yes", WaitsForRoom: true})
 	if room = look(look(room, 2*time.Minute, Channel{IO: "No"}), 9*time.Minute, Channel{IO: "No"}); !room.Full() {
 		t.Error("the member acknowledges again although it cannot receive")
 	}
@@ -68,15 +68,15 @@ func TestAReceiverThatDoesNotRunIsNoSign(t *testing.T) {
 func TestAMemberWithAFullRelayLog(t *testing.T) {
 	t.Parallel()
 	full := func() *scene {
-		return member(t).asReplica().acknowledging().following().with(func(l *Local) {
+		return member(t).asReplica().acknowledging().following().with(func(l *Observed) {
 			l.RelayLogFull, l.Server.ReplicaAcks, l.Server.Channel.AckActive = true, true, true
 		})
 	}
 	silent := func() *scene {
-		return full().with(func(l *Local) { l.Server.ReplicaAcks, l.Server.Channel.AckActive = false, false })
+		return full().with(func(l *Observed) { l.Server.ReplicaAcks, l.Server.Channel.AckActive = false, false })
 	}
-	lagging := func(l *Local) { lag := int64(900); l.Server.Channel.LagSeconds = &lag }
-	failed := func(l *Local) {
+	lagging := func(l *Observed) { lag := int64(900); l.Server.Channel.LagSeconds = &lag }
+	failed := func(l *Observed) {
 		l.Server.Channel.SQL, l.Server.Channel.SQLErrno, l.Server.Channel.SQLError = "No", 1062, "Duplicate entry"
 	}
 	tellSteps(t, map[string]stepStory{
@@ -85,13 +85,13 @@ func TestAMemberWithAFullRelayLog(t *testing.T) {
 		"also if its applier failed": {
 			scene: full().with(failed), verb: VerbStopAcknowledging, state: StateCatchingUp, says: "the applier does not run"},
 		"it continues to receive, without acknowledging": {
-			scene: silent().with(func(l *Local) { l.Server.Channel.IO = "No" }), verb: VerbStartReplica, state: StateCatchingUp, says: "relay log is full"},
+			scene: silent().with(func(l *Observed) { l.Server.Channel.IO = "No" }), verb: VerbStartReplica, state: StateCatchingUp, says: "relay log is full"},
 		"its assignment lets it acknowledge, and it does not yet": {
 			scene: silent().with(lagging), verb: VerbNone, state: StateCatchingUp, says: "acknowledges no commits while its relay log is full"},
 		"the applier that failed is reported": {
 			scene: silent().with(failed), verb: VerbNone, state: StateBroken, says: "Duplicate entry; acknowledges no commits"},
 		"a member that has room again acknowledges": {
-			scene: silent().with(func(l *Local) { l.RelayLogFull = false }), verb: VerbStartAcknowledging, state: StateReplicating},
+			scene: silent().with(func(l *Observed) { l.RelayLogFull = false }), verb: VerbStartAcknowledging, state: StateReplicating},
 	})
 }
 

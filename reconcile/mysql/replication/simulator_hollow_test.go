@@ -35,9 +35,9 @@ func (w *world) all(of transactions) []int {
 }
 
 // judge simulates the agent reading the binary log, which at times does not read far enough.
-func (w *world) judge(m *simulated, local *Local) {
+func (w *world) judge(m *simulated, local *Observed) {
 	a := &m.agent
-	if wanted := ToJudge(*local); !wanted.Empty() && w.random.IntN(4) > 0 {
+	if wanted := ToInspect(*local); !wanted.Empty() && w.random.IntN(4) > 0 {
 		w.hollow.both(m.vol.executed).each(func(n int) {
 			if wanted.Contains(w.one(n)) {
 				a.judged.add(n)
@@ -55,7 +55,7 @@ func (w *world) one(n int) GTIDSet {
 }
 
 // imagine checks what a member would do if a client had written a row there: it must not serve clients, and its data must not be replaced.
-func (w *world) imagine(m *simulated, local Local) {
+func (w *world) imagine(m *simulated, local Observed) {
 	if local.Source == nil || local.Source.Err != "" {
 		return
 	}

@@ -106,7 +106,7 @@ type sidecar struct {
 	shortSince int
 	heard      int
 	pending    *Step
-	view       Local
+	view       Observed
 	viewStart  int
 }
 
@@ -235,9 +235,9 @@ func (w *world) look(m *simulated) {
 	if m.sql.connected {
 		a.heard = w.clock
 	}
-	local := Local{
-		Assignment: a.assignment, Boot: a.status.Boot, Origin: m.vol.origin, Server: w.serverOf(m), Pointed: a.pointed,
-		Unheard: time.Duration(w.clock-a.heard) * time.Second, HeldRole: m.vol.role, Unassigned: time.Duration(w.clock-a.since) * time.Second,
+	local := Observed{
+		Assignment: a.assignment, Boot: a.status.Boot, Origin: m.vol.origin, Server: w.serverOf(m), CredentialsCurrent: a.pointed,
+		DisconnectedFor: time.Duration(w.clock-a.heard) * time.Second, HeldRole: m.vol.role, Unassigned: time.Duration(w.clock-a.since) * time.Second,
 	}
 	if a.assignment != nil && a.assignment.SourceHost == a.knownHost {
 		local.Known, local.Errant = a.known, a.errant
@@ -286,7 +286,7 @@ func (w *world) sourceOf(m *simulated, a Assignment) *Source {
 	return &Source{ServerUUID: source.uuid, Executed: w.set(source.vol.executed), Pending: w.set(source.logged().without(source.vol.executed)), Purged: w.set(source.vol.purged)}
 }
 
-func (w *world) report(m *simulated, local Local, step Step) {
+func (w *world) report(m *simulated, local Observed, step Step) {
 	a, seen := &m.agent, local.Server
 	var silent []string
 	if a.assignment != nil {

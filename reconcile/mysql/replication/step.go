@@ -53,8 +53,8 @@ type Source struct {
 	Err     string
 }
 
-// Local is everything that decides a member's next step.
-type Local struct {
+// Observed is everything that decides a member's next step.
+type Observed struct {
 	Assignment *Assignment
 	// Boot is the token of this start of mysqld.
 	Boot   string
@@ -66,18 +66,18 @@ type Local struct {
 	// observation found.
 	Known  *Source
 	Errant GTIDSet
-	// Lacking are the tables whose rows are missing since the member was made.
-	Lacking Tables
-	// Hollow are transactions of this member that its agent found to change no row, out of those that ToJudge returned.
+	// TablesWithoutRows are the tables whose rows are missing since the member was made.
+	TablesWithoutRows Tables
+	// Hollow are transactions of this member that its agent found to change no row, out of those that ToInspect returned.
 	Hollow GTIDSet
 	// HeldRole is the role that the member had before its agent started. Unassigned is for how long it has waited for the next assignment.
 	HeldRole   Role
 	Unassigned time.Duration
-	// Pointed reports whether the channel was set up with the credentials that are in force now. The agent knows that only for channels
+	// CredentialsCurrent reports whether the channel was set up with the credentials that are in force now. The agent knows that only for channels
 	// that it set up itself.
-	Pointed bool
-	// Unheard is for how long the receiver has not been connected to the primary; 0 while it is connected.
-	Unheard time.Duration
+	CredentialsCurrent bool
+	// DisconnectedFor is for how long the receiver has not been connected to the primary; 0 while it is connected.
+	DisconnectedFor time.Duration
 	// RelayLogFull means that the member cannot receive more for now (Room).
 	RelayLogFull bool
 }
@@ -118,7 +118,7 @@ type Step struct {
 
 // CertainAcks is how many acknowledgements commits certainly wait for from this observation to the next one: the number in force or, if the
 // step lowers it, the lower one.
-func (s Step) CertainAcks(local Local) int {
+func (s Step) CertainAcks(local Observed) int {
 	if s.Verb == VerbStopEnforcingAcks {
 		return 0
 	}
@@ -129,13 +129,13 @@ func (s Step) CertainAcks(local Local) int {
 }
 
 // NextStep returns a member's next step: one action. The agent observes again after each.
-func NextStep(local Local) Step { return nextStep(local).blaming(local) }
+func NextStep(local Observed) Step { return nextStep(local).explainMissingRows(local) }
 
-func nextStep(local Local) Step {
+func nextStep(local Observed) Step {
 	a := local.Assignment
 	if a == nil {
 		step := unassigned(local.Server)
-		step.Hollow = ToJudge(local).Both(local.Hollow)
+		step.Hollow = ToInspect(local).Both(local.Hollow)
 		return step
 	}
 	if a.Role == RolePrimary && local.Server.SuperReadOnly && local.Origin.unused() && len(a.Record.InSync) > 0 {
@@ -148,10 +148,10 @@ func nextStep(local Local) Step {
 	asked.Acknowledge = a.Acknowledge && !local.RelayLogFull
 	step := replicaStep(asked, local)
 	if local.RelayLogFull {
-		step = roomless(step, local.Server.Channel)
+		step = relayLogFullStep(step, local.Server.Channel)
 	}
-	step.Errant = local.lacking()
-	step.Hollow = toTell(local, step.Errant)
+	step.Errant = local.currentErrant()
+	step.Hollow = hollowToReport(local, step.Errant)
 	if local.Server.Channel.running() {
 		return markErrant(step, local)
 	}
@@ -160,7 +160,7 @@ func nextStep(local Local) Step {
 
 // NeedsSource reports whether the next step depends on what the primary has. That is so for a replica whose replication does not run, and
 // for one that runs and has transactions of unknown origin.
-func NeedsSource(local Local) bool {
+func NeedsSource(local Observed) bool {
 	if local.Assignment == nil || local.Assignment.Role != RoleReplica || !local.Server.SuperReadOnly {
 		return false
 	}
@@ -168,7 +168,7 @@ func NeedsSource(local Local) bool {
 	if !channel.running() {
 		return true
 	}
-	return channel.IO == "Yes" && channel.follows(*local.Assignment) && (local.Known == nil || !errantBeside(local.Server, *local.Known).Empty())
+	return channel.IO == "Yes" && channel.follows(*local.Assignment) && (local.Known == nil || !errantNotPending(local.Server, *local.Known).Empty())
 }
 
 // unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits for the operator.
@@ -183,7 +183,7 @@ func unassigned(server Server) Step {
 	return Step{Verb: VerbNone, State: StateWaiting, Message: "waits for the operator to assign a role"}
 }
 
-func primaryStep(a Assignment, local Local) Step {
+func primaryStep(a Assignment, local Observed) Step {
 	server := local.Server
 	promoting := func(verb Verb, message string) Step { return Step{Verb: verb, State: StatePromoting, Message: message} }
 	switch {
@@ -240,7 +240,7 @@ func writingOr(server Server, verb Verb, message string) Step {
 	return Step{Verb: verb, State: StateWriting, Message: message}
 }
 
-func replicaStep(a Assignment, local Local) Step {
+func replicaStep(a Assignment, local Observed) Step {
 	server := local.Server
 	catching := func(verb Verb, message string) Step {
 		return Step{Verb: verb, State: StateCatchingUp, Message: message}
@@ -255,7 +255,7 @@ func replicaStep(a Assignment, local Local) Step {
 	case server.Channel.running() && !server.Channel.follows(a):
 		return drain(server, StateCatchingUp)
 	case server.Channel.running():
-		return followStep(a, server, local.Unheard)
+		return followStep(a, server, local.DisconnectedFor)
 	case server.Channel.SQLErrno != 0 && local.Origin != OriginFresh:
 		return brokenApplier(server.Channel)
 	case local.Source == nil:
@@ -270,10 +270,10 @@ func replicaStep(a Assignment, local Local) Step {
 // has purged what the member needs; otherwise replication. Transactions that the primary has in progress do not stop a member from
 // following it, because their commit may wait for this very member. But a copy would replace them, so before a copy the primary must have
 // executed them.
-func attachStep(a Assignment, local Local) Step {
+func attachStep(a Assignment, local Observed) Step {
 	server, source := local.Server, *local.Source
 	isCopied := local.Origin == OriginFresh || !server.Executed.Contains(source.Purged)
-	errant := errantBeside(server, source)
+	errant := errantNotPending(server, source)
 	if isCopied {
 		errant = Errant(server.Executed.Union(server.Channel.Retrieved), source)
 	}
@@ -283,7 +283,7 @@ func attachStep(a Assignment, local Local) Step {
 		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
 	case isCopied:
 		return cloneStep(a)
-	case server.Channel.Configured && server.Channel.follows(a) && local.Pointed:
+	case server.Channel.Configured && server.Channel.follows(a) && local.CredentialsCurrent:
 		return ackedStart(a, server)
 	case server.Channel.Configured && server.Channel.unapplied(server.Executed):
 		return drain(server, StateCatchingUp)
@@ -329,17 +329,17 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
 }
 
-// lacking returns what the member has and what is missing on its primary, as far as known: by this observation of the primary or, without
+// currentErrant returns what the member has and what is missing on its primary, as far as known: by this observation of the primary or, without
 // one, by the last.
-func (l Local) lacking() GTIDSet {
-	if !l.seesSource() {
+func (l Observed) currentErrant() GTIDSet {
+	if !l.sourceObserved() {
 		return l.Errant
 	}
-	return errantBeside(l.Server, *l.Source)
+	return errantNotPending(l.Server, *l.Source)
 }
 
-// seesSource reports whether this observation of the primary succeeded.
-func (l Local) seesSource() bool { return l.Source != nil && l.Source.Err == "" }
+// sourceObserved reports whether this observation of the primary succeeded.
+func (l Observed) sourceObserved() bool { return l.Source != nil && l.Source.Err == "" }
 
 // receiveAgain returns the step of a replica that applies and does not receive.
 func receiveAgain(a Assignment, server Server) Step {

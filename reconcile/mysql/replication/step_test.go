@@ -15,12 +15,12 @@ const (
 // scene is one member's Local, described step by step.
 type scene struct {
 	t     *testing.T
-	local Local
+	local Observed
 }
 
 func member(t *testing.T) *scene {
 	t.Helper()
-	return &scene{t: t, local: Local{Boot: bootNow, Origin: OriginMember, Pointed: true, Server: Server{
+	return &scene{t: t, local: Observed{Boot: bootNow, Origin: OriginMember, CredentialsCurrent: true, Server: Server{
 		SuperReadOnly: true, ServerUUID: uuidB, Executed: gtids(t, "A:1-10"), Channel: Channel{IO: "No", SQL: "No"},
 	}}}
 }
@@ -64,7 +64,7 @@ func (s *scene) source(executed, purged string) *scene {
 	return s
 }
 
-func (s *scene) with(change func(*Local)) *scene {
+func (s *scene) with(change func(*Observed)) *scene {
 	change(&s.local)
 	return s
 }
@@ -100,9 +100,9 @@ func TestStepWithoutAssignment(t *testing.T) {
 		"a member that has just started waits for its role": {
 			scene: member(t), verb: VerbNone, state: StateWaiting},
 		"a primary whose agent restarted continues to take writes": {
-			scene: member(t).with(func(l *Local) { l.Server.SuperReadOnly = false }), verb: VerbNone, state: StateWriting},
+			scene: member(t).with(func(l *Observed) { l.Server.SuperReadOnly = false }), verb: VerbNone, state: StateWriting},
 		"a replica whose agent restarted continues to replicate": {
-			scene: member(t).asReplica().following().with(func(l *Local) { l.Assignment = nil }), verb: VerbNone, state: StateCatchingUp},
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Assignment = nil }), verb: VerbNone, state: StateCatchingUp},
 	})
 }
 
@@ -112,27 +112,27 @@ func TestPrimaryStep(t *testing.T) {
 		"a new cluster's primary takes writes": {
 			scene: member(t).asPrimary(0), verb: VerbAcceptWrites, state: StatePromoting},
 		"a primary whose mysqld restarted waits for a new confirmation": {
-			scene: member(t).asPrimary(0).with(func(l *Local) { l.Assignment.Boot = bootBefore }), verb: VerbNone, state: StateWaiting, says: "restarted"},
+			scene: member(t).asPrimary(0).with(func(l *Observed) { l.Assignment.Boot = bootBefore }), verb: VerbNone, state: StateWaiting, says: "restarted"},
 		"a primary with a new volume does not serve an empty database": {
-			scene: member(t).asPrimary(0).with(func(l *Local) {
+			scene: member(t).asPrimary(0).with(func(l *Observed) {
 				l.Origin, l.Assignment.Record.InSync = OriginFresh, []string{"db-0", "db-1"}
 			}), verb: VerbNone, state: StateWaiting, says: "refuses to serve"},
 		"a primary that takes writes needs no new confirmation if only its agent restarted": {
-			scene: member(t).asPrimary(0).with(func(l *Local) { l.Assignment.Boot, l.Server.SuperReadOnly = bootBefore, false }), verb: VerbNone, state: StateWriting},
+			scene: member(t).asPrimary(0).with(func(l *Observed) { l.Assignment.Boot, l.Server.SuperReadOnly = bootBefore, false }), verb: VerbNone, state: StateWriting},
 		"acknowledgements are in force before the primary takes its first write": {
 			scene: member(t).asPrimary(1), verb: VerbEnforceAcks, state: StatePromoting, says: "1"},
 		"with them in force it takes writes": {
-			scene: member(t).asPrimary(1).with(func(l *Local) { l.Server.SourceAcks = 1 }), verb: VerbAcceptWrites, state: StatePromoting},
+			scene: member(t).asPrimary(1).with(func(l *Observed) { l.Server.SourceAcks = 1 }), verb: VerbAcceptWrites, state: StatePromoting},
 		"a primary that takes writes requires more acknowledgements without a pause": {
-			scene: member(t).asPrimary(2).with(func(l *Local) { l.Server.SourceAcks, l.Server.SuperReadOnly = 1, false }), verb: VerbEnforceAcks, state: StateWriting},
+			scene: member(t).asPrimary(2).with(func(l *Observed) { l.Server.SourceAcks, l.Server.SuperReadOnly = 1, false }), verb: VerbEnforceAcks, state: StateWriting},
 		"and fewer": {
-			scene: member(t).asPrimary(1).with(func(l *Local) { l.Server.SourceAcks, l.Server.SuperReadOnly = 2, false }), verb: VerbEnforceAcks, state: StateWriting},
+			scene: member(t).asPrimary(1).with(func(l *Observed) { l.Server.SourceAcks, l.Server.SuperReadOnly = 2, false }), verb: VerbEnforceAcks, state: StateWriting},
 		"and none once the record allows it": {
-			scene: member(t).asPrimary(0).with(func(l *Local) { l.Server.SourceAcks, l.Server.SuperReadOnly = 1, false }), verb: VerbStopEnforcingAcks, state: StateWriting},
+			scene: member(t).asPrimary(0).with(func(l *Observed) { l.Server.SourceAcks, l.Server.SuperReadOnly = 1, false }), verb: VerbStopEnforcingAcks, state: StateWriting},
 		"a primary that matches its assignment stays as it is": {
-			scene: member(t).asPrimary(1).with(func(l *Local) { l.Server.SourceAcks, l.Server.SuperReadOnly = 1, false }), verb: VerbNone, state: StateWriting},
+			scene: member(t).asPrimary(1).with(func(l *Observed) { l.Server.SourceAcks, l.Server.SuperReadOnly = 1, false }), verb: VerbNone, state: StateWriting},
 		"a former replica stops acknowledging before it takes writes": {
-			scene: member(t).asPrimary(0).with(func(l *Local) { l.Server.ReplicaAcks = true }), verb: VerbStopAcknowledging, state: StatePromoting},
+			scene: member(t).asPrimary(0).with(func(l *Observed) { l.Server.ReplicaAcks = true }), verb: VerbStopAcknowledging, state: StatePromoting},
 	})
 }
 
@@ -143,18 +143,18 @@ func TestPromotedReplicaLosesNothingItReceived(t *testing.T) {
 		"first it stops receiving": {
 			scene: promoted().received("A:1-12"), verb: VerbStopReceiver, state: StatePromoting},
 		"it also stops a receiver that only tries to connect": {
-			scene: promoted().with(func(l *Local) { l.Server.Channel.IO = "Connecting" }), verb: VerbStopReceiver, state: StatePromoting},
+			scene: promoted().with(func(l *Observed) { l.Server.Channel.IO = "Connecting" }), verb: VerbStopReceiver, state: StatePromoting},
 		"then it waits until everything is applied": {
-			scene: promoted().received("A:1-12").with(func(l *Local) { l.Server.Channel.IO = "No" }), verb: VerbNone, state: StatePromoting, says: "applies"},
+			scene: promoted().received("A:1-12").with(func(l *Observed) { l.Server.Channel.IO = "No" }), verb: VerbNone, state: StatePromoting, says: "applies"},
 		"it starts a stopped applier, without the receiver": {
 			scene: promoted().received("A:1-12").stopped(), verb: VerbApplyReceived, state: StatePromoting},
 		"it reports an applier that fails, and deletes nothing": {
-			scene: promoted().received("A:1-12").stopped().with(func(l *Local) {
+			scene: promoted().received("A:1-12").stopped().with(func(l *Observed) {
 				l.Server.Channel.SQLErrno, l.Server.Channel.SQLError = 1062, "Duplicate entry"
 			}),
 			verb: VerbNone, state: StateBroken, says: "Duplicate entry"},
 		"when everything is applied, it stops the channel": {
-			scene: promoted().received("A:1-10").with(func(l *Local) { l.Server.Channel.IO = "No" }), verb: VerbStopReplica, state: StatePromoting},
+			scene: promoted().received("A:1-10").with(func(l *Observed) { l.Server.Channel.IO = "No" }), verb: VerbStopReplica, state: StatePromoting},
 		"and removes its source": {
 			scene: promoted().received("A:1-10").stopped(), verb: VerbForgetSource, state: StatePromoting},
 	})
@@ -164,21 +164,21 @@ func TestReplicaStep(t *testing.T) {
 	t.Parallel()
 	tellSteps(t, map[string]stepStory{
 		"a member that takes writes first stops that": {
-			scene: member(t).asReplica().with(func(l *Local) { l.Server.SuperReadOnly, l.Server.SourceAcks = false, 1 }), verb: VerbSetReadOnly, state: StateCatchingUp},
+			scene: member(t).asReplica().with(func(l *Observed) { l.Server.SuperReadOnly, l.Server.SourceAcks = false, 1 }), verb: VerbSetReadOnly, state: StateCatchingUp},
 		"then it no longer waits for acknowledgements": {
-			scene: member(t).asReplica().with(func(l *Local) { l.Server.SourceAcks = 1 }), verb: VerbStopEnforcingAcks, state: StateCatchingUp},
+			scene: member(t).asReplica().with(func(l *Observed) { l.Server.SourceAcks = 1 }), verb: VerbStopEnforcingAcks, state: StateCatchingUp},
 		"a replica that may not acknowledge stops that at once": {
-			scene: member(t).asReplica().following().with(func(l *Local) { l.Server.ReplicaAcks = true }), verb: VerbStopAcknowledging, state: StateCatchingUp},
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.ReplicaAcks = true }), verb: VerbStopAcknowledging, state: StateCatchingUp},
 		"a replica that follows another primary drains that channel": {
-			scene: member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.SourceHost = "db-2.pods" }), verb: VerbStopReceiver, state: StateCatchingUp},
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }), verb: VerbStopReceiver, state: StateCatchingUp},
 		"so does a replica whose primary moved to another port": {
-			scene: member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.SourcePort = 3307 }), verb: VerbStopReceiver, state: StateCatchingUp},
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourcePort = 3307 }), verb: VerbStopReceiver, state: StateCatchingUp},
 		"it queries the primary before it attaches": {
 			scene: member(t).asReplica(), verb: VerbNone, state: StateCatchingUp},
 		"it waits for a primary that it cannot reach": {
-			scene: member(t).asReplica().with(func(l *Local) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateCatchingUp, says: "no route"},
+			scene: member(t).asReplica().with(func(l *Observed) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateCatchingUp, says: "no route"},
 		"it does not restart an applier that failed": {
-			scene: member(t).asReplica().following().stopped().with(func(l *Local) {
+			scene: member(t).asReplica().following().stopped().with(func(l *Observed) {
 				l.Server.Channel.SQLErrno, l.Server.Channel.SQLError = 1032, "Can't find record"
 			}),
 			verb: VerbNone, state: StateBroken, says: "Can't find record"},
@@ -189,32 +189,32 @@ func TestAttachStep(t *testing.T) {
 	t.Parallel()
 	tellSteps(t, map[string]stepStory{
 		"a fresh member copies the primary": {
-			scene: member(t).asReplica().source("A:1-20", "").with(func(l *Local) { l.Origin, l.Server.Executed = OriginFresh, GTIDSet{} }),
+			scene: member(t).asReplica().source("A:1-20", "").with(func(l *Observed) { l.Origin, l.Server.Executed = OriginFresh, GTIDSet{} }),
 			verb:  VerbClone, state: StateCloning, needsCopy: true},
 		"a fresh member in sync waits until it is taken out of the in-sync set": {
-			scene: member(t).asReplica().acknowledging().source("A:1-20", "").with(func(l *Local) { l.Origin, l.Server.Executed = OriginFresh, GTIDSet{} }),
+			scene: member(t).asReplica().acknowledging().source("A:1-20", "").with(func(l *Observed) { l.Origin, l.Server.Executed = OriginFresh, GTIDSet{} }),
 			verb:  VerbNone, state: StateWaiting, needsCopy: true, says: "in-sync"},
 		"a member that was away for too long copies the primary": {
 			scene: member(t).asReplica().source("A:1-90", "A:1-50"), verb: VerbClone, state: StateCloning, needsCopy: true},
 		"a member in sync that may no longer acknowledge waits as well": {
-			scene: member(t).asReplica().source("A:1-90", "A:1-50").with(func(l *Local) { l.Assignment.InSync = true }), verb: VerbNone, state: StateWaiting, needsCopy: true},
+			scene: member(t).asReplica().source("A:1-90", "A:1-50").with(func(l *Observed) { l.Assignment.InSync = true }), verb: VerbNone, state: StateWaiting, needsCopy: true},
 		"so does a member in sync, until it is taken out": {
 			scene: member(t).asReplica().acknowledging().source("A:1-90", "A:1-50"), verb: VerbNone, state: StateWaiting, needsCopy: true},
 		"a member that needs only what the primary still has follows it": {
 			scene: member(t).asReplica().source("A:1-90", "A:1-10"), verb: VerbPointToSource, state: StateCatchingUp},
 		"a channel that another agent set up is set up again: its password may be from an earlier cluster": {
-			scene: member(t).asReplica().following().stopped().source("A:1-20", "").with(func(l *Local) { l.Pointed = false }), verb: VerbPointToSource, state: StateCatchingUp},
+			scene: member(t).asReplica().following().stopped().source("A:1-20", "").with(func(l *Observed) { l.CredentialsCurrent = false }), verb: VerbPointToSource, state: StateCatchingUp},
 		"but only once everything received is applied": {
-			scene: member(t).asReplica().following().stopped().received("A:1-12").source("A:1-20", "").with(func(l *Local) { l.Pointed = false }), verb: VerbApplyReceived, state: StateCatchingUp},
+			scene: member(t).asReplica().following().stopped().received("A:1-12").source("A:1-20", "").with(func(l *Observed) { l.CredentialsCurrent = false }), verb: VerbApplyReceived, state: StateCatchingUp},
 		"a channel that is already set up starts": {
 			scene: member(t).asReplica().following().stopped().source("A:1-20", ""), verb: VerbStartReplica, state: StateCatchingUp},
 		"a member that must acknowledge turns that on before it connects": {
 			scene: member(t).asReplica().acknowledging().following().stopped().source("A:1-20", ""), verb: VerbStartAcknowledging, state: StateCatchingUp},
 		"a former replica of another primary applies what it received first": {
-			scene: member(t).asReplica().following().stopped().received("A:1-12").source("A:1-20", "").with(func(l *Local) { l.Server.Channel.SourceHost = "db-2.pods" }),
+			scene: member(t).asReplica().following().stopped().received("A:1-12").source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }),
 			verb:  VerbApplyReceived, state: StateCatchingUp},
 		"and then follows the new one": {
-			scene: member(t).asReplica().following().stopped().received("A:1-10").source("A:1-20", "").with(func(l *Local) { l.Server.Channel.SourceHost = "db-2.pods" }),
+			scene: member(t).asReplica().following().stopped().received("A:1-10").source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }),
 			verb:  VerbPointToSource, state: StateCatchingUp},
 	})
 }
@@ -223,31 +223,31 @@ func TestErrantMembersAreNeverOverwritten(t *testing.T) {
 	t.Parallel()
 	tellSteps(t, map[string]stepStory{
 		"a member with a transaction of its own serves no clients": {
-			scene: member(t).asReplica().source("A:1-20", "").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1") }),
+			scene: member(t).asReplica().source("A:1-20", "").with(func(l *Observed) { l.Server.Executed = gtids(t, "A:1-10,B:1") }),
 			verb:  VerbNone, state: StateErrant, says: uuidB + ":1"},
 		"not even if it needs a copy anyway": {
-			scene: member(t).asReplica().source("A:1-90", "A:1-50").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
+			scene: member(t).asReplica().source("A:1-90", "A:1-50").with(func(l *Observed) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
 			verb:  VerbNone, state: StateErrant, says: "3 transactions"},
 		"nor a fresh member to which a client wrote": {
-			scene: member(t).asReplica().source("A:1-90", "").with(func(l *Local) { l.Origin, l.Server.Executed = OriginFresh, gtids(t, "B:1") }),
+			scene: member(t).asReplica().source("A:1-90", "").with(func(l *Observed) { l.Origin, l.Server.Executed = OriginFresh, gtids(t, "B:1") }),
 			verb:  VerbNone, state: StateErrant},
 		"transactions received from a former primary and never applied count: they may have been acknowledged": {
 			scene: member(t).asReplica().following().stopped().received("B:1-4").source("A:1-90", "A:1-50"),
 			verb:  VerbNone, state: StateErrant, says: "4 transactions"},
 		"a commit of the primary that still waits for acknowledgements there is not errant": {
-			scene: member(t).asReplica().following().stopped().received("A:1-21").source("A:1-20", "").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-21") }),
+			scene: member(t).asReplica().following().stopped().received("A:1-21").source("A:1-20", "").with(func(l *Observed) { l.Server.Executed = gtids(t, "A:1-21") }),
 			verb:  VerbStartReplica, state: StateCatchingUp},
 	})
 }
 
 func TestFollowStep(t *testing.T) {
 	t.Parallel()
-	lag := func(seconds int64) func(*Local) {
-		return func(l *Local) { l.Server.Channel.LagSeconds = &seconds }
+	lag := func(seconds int64) func(*Observed) {
+		return func(l *Observed) { l.Server.Channel.LagSeconds = &seconds }
 	}
-	cut := func(unheard time.Duration) func(*Local) {
-		return func(l *Local) {
-			l.Server.Channel.IO, l.Server.Channel.LagSeconds, l.Unheard = "Connecting", nil, unheard
+	cut := func(unheard time.Duration) func(*Observed) {
+		return func(l *Observed) {
+			l.Server.Channel.IO, l.Server.Channel.LagSeconds, l.DisconnectedFor = "Connecting", nil, unheard
 			l.Server.Channel.IOErrno, l.Server.Channel.IOError = 2003, "Can't connect"
 		}
 	}
@@ -260,37 +260,37 @@ func TestFollowStep(t *testing.T) {
 		"beyond the limit it does not": {
 			scene: member(t).asReplica().following().with(lag(MaxServingLagSeconds + 1)), verb: VerbNone, state: StateCatchingUp, says: "behind"},
 		"a replica that does not know its lag does not": {
-			scene: member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.LagSeconds = nil }), verb: VerbNone, state: StateCatchingUp},
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.LagSeconds = nil }), verb: VerbNone, state: StateCatchingUp},
 		"a replica whose assignment lets it acknowledge begins": {
 			scene: acking(), verb: VerbStartAcknowledging, state: StateReplicating},
 		"which takes a new connection": {
-			scene: acking().with(func(l *Local) { l.Server.ReplicaAcks = true }), verb: VerbRestartReceiver, state: StateReplicating},
+			scene: acking().with(func(l *Observed) { l.Server.ReplicaAcks = true }), verb: VerbRestartReceiver, state: StateReplicating},
 		"then it matches its assignment": {
-			scene: acking().with(func(l *Local) { l.Server.ReplicaAcks, l.Server.Channel.AckActive = true, true }), verb: VerbNone, state: StateReplicating},
+			scene: acking().with(func(l *Observed) { l.Server.ReplicaAcks, l.Server.Channel.AckActive = true, true }), verb: VerbNone, state: StateReplicating},
 		"while the primary restarts, it continues to serve": {
 			scene: member(t).asReplica().following().with(cut(5 * time.Second)), verb: VerbNone, state: StateReplicating},
 		"but not indefinitely": {
 			scene: member(t).asReplica().following().with(cut(MaxServingLagSeconds*time.Second + 1)), verb: VerbNone, state: StateCatchingUp, says: "Can't connect"},
 		"it starts a receiver again that only stopped": {
-			scene: member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.IO = "No" }), verb: VerbStartReplica, state: StateCatchingUp},
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.IO = "No" }), verb: VerbStartReplica, state: StateCatchingUp},
 		"also a receiver that acknowledged before and must again": {
-			scene: acking().with(func(l *Local) { l.Server.ReplicaAcks, l.Server.Channel.IO = true, "No" }), verb: VerbStartReplica, state: StateCatchingUp},
+			scene: acking().with(func(l *Observed) { l.Server.ReplicaAcks, l.Server.Channel.IO = true, "No" }), verb: VerbStartReplica, state: StateCatchingUp},
 		"a receiver that failed lets the applier finish what was received": {
-			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Local) {
+			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Observed) {
 				l.Server.Channel.IO, l.Server.Channel.IOErrno = "No", 1045
 			}),
 			verb: VerbNone, state: StateCatchingUp, says: "applies"},
 		"if the password is no longer in force, it stops the channel to set it up again": {
-			scene: member(t).asReplica().following().with(cut(0)).with(func(l *Local) { l.Server.Channel.IOErrno = 1045 }), verb: VerbStopReplica, state: StateCatchingUp, says: "1045"},
+			scene: member(t).asReplica().following().with(cut(0)).with(func(l *Observed) { l.Server.Channel.IOErrno = 1045 }), verb: VerbStopReplica, state: StateCatchingUp, says: "1045"},
 		"then it stops the channel and queries the primary": {
-			scene: member(t).asReplica().following().with(func(l *Local) {
+			scene: member(t).asReplica().following().with(func(l *Observed) {
 				l.Server.Channel.IO, l.Server.Channel.IOErrno, l.Server.Channel.IOError = "No", 13114, "purged required binary logs"
 			}),
 			verb: VerbStopReplica, state: StateCatchingUp, says: "purged"},
 		"it starts an applier that only stopped": {
-			scene: member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.SQL = "No" }), verb: VerbStartReplica, state: StateCatchingUp},
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SQL = "No" }), verb: VerbStartReplica, state: StateCatchingUp},
 		"it reports an applier that failed": {
-			scene: member(t).asReplica().following().with(func(l *Local) {
+			scene: member(t).asReplica().following().with(func(l *Observed) {
 				l.Server.Channel.SQL, l.Server.Channel.SQLErrno, l.Server.Channel.SQLError = "No", 1062, "Duplicate entry"
 			}),
 			verb: VerbNone, state: StateBroken, says: "1062"},
@@ -311,7 +311,7 @@ func (s *scene) having(set string) *scene {
 func TestRunningReplicasAreLookedAtForErrantTransactions(t *testing.T) {
 	t.Parallel()
 	running := func() *scene { return member(t).asReplica().following() }
-	pending := func(set string) func(*Local) { return func(l *Local) { l.Source.Pending = gtids(t, set) } }
+	pending := func(set string) func(*Observed) { return func(l *Observed) { l.Source.Pending = gtids(t, set) } }
 	tellSteps(t, map[string]stepStory{
 		"a replica with a write of its own serves no clients, and continues to replicate": {
 			scene: running().having("A:1-10,B:1-2").source("A:1-10", ""), verb: VerbNone, state: StateErrant, says: uuidB + ":1-2"},
@@ -320,13 +320,13 @@ func TestRunningReplicasAreLookedAtForErrantTransactions(t *testing.T) {
 		"it still follows its assignment": {
 			scene: running().acknowledging().having("A:1-10,B:1").source("A:1-10", ""), verb: VerbStartAcknowledging, state: StateErrant},
 		"also when it is behind": {
-			scene: running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Server.Channel.LagSeconds = nil }), verb: VerbNone, state: StateErrant},
+			scene: running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Observed) { l.Server.Channel.LagSeconds = nil }), verb: VerbNone, state: StateErrant},
 		"a broken replica reports the error": {
-			scene: running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Server.Channel.SQLErrno = 1062 }), verb: VerbNone, state: StateBroken, says: "1062"},
+			scene: running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Observed) { l.Server.Channel.SQLErrno = 1062 }), verb: VerbNone, state: StateBroken, says: "1062"},
 		"while it cannot query the primary, the last result stays valid": {
-			scene: running().having("A:1-10,B:1").knowing("A:1-10", "B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateErrant},
+			scene: running().having("A:1-10,B:1").knowing("A:1-10", "B:1").with(func(l *Observed) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateErrant},
 		"without a query of the primary, nothing is errant": {
-			scene: running().having("A:1-10,B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateReplicating},
+			scene: running().having("A:1-10,B:1").with(func(l *Observed) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateReplicating},
 		"once the primary has the transaction, the replica serves again": {
 			scene: running().having("A:1-10,B:1").knowing("A:1-10", "B:1").source("A:1-10,B:1", ""), verb: VerbNone, state: StateReplicating},
 		"a commit that waits for acknowledgements on the primary is not errant, on any server it began": {
@@ -347,12 +347,12 @@ func TestNeedsSourceOnlyWhereItMatters(t *testing.T) {
 		"and transactions that began on the primary since":           {member(t).asReplica().following().having("A:1-99").knowing("A:1-10", ""), false},
 		"a replica that has a transaction of another server":         {member(t).asReplica().following().having("A:1-10,B:1").knowing("A:1-10", ""), true},
 		"a replica that received one":                                {member(t).asReplica().following().received("B:1").knowing("A:1-10", ""), true},
-		"a replica that leaves another primary":                      {member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
-		"a replica that cannot reach the primary, and may be errant": {member(t).asReplica().following().having("B:1").with(func(l *Local) { l.Server.Channel.IO = "Connecting" }), false},
-		"a replica that is connecting":                               {member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.IO, l.Server.Channel.SQL = "Connecting", "No" }), false},
+		"a replica that leaves another primary":                      {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
+		"a replica that cannot reach the primary, and may be errant": {member(t).asReplica().following().having("B:1").with(func(l *Observed) { l.Server.Channel.IO = "Connecting" }), false},
+		"a replica that is connecting":                               {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.IO, l.Server.Channel.SQL = "Connecting", "No" }), false},
 		"a stopped replica":                                          {member(t).asReplica().following().stopped(), true},
 		"a future replica":                                           {member(t).asReplica(), true},
-		"a member that is still writable":                            {member(t).asReplica().with(func(l *Local) { l.Server.SuperReadOnly = false }), false},
+		"a member that is still writable":                            {member(t).asReplica().with(func(l *Observed) { l.Server.SuperReadOnly = false }), false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -61,22 +61,22 @@ func (t Tables) String() string {
 	return text.String()
 }
 
-// Present is what a later search finds about tables whose rows are missing on a member.
-type Present struct {
+// TableSearch is what a later search finds about tables whose rows are missing on a member.
+type TableSearch struct {
 	// Dropped reports whether the table was there in the previous search and is gone, and whether no other table can be the same one,
 	// renamed.
 	Dropped func(Table) bool
-	// Came are tables that are not InnoDB and as old as the copy.
-	Came Tables
+	// FromCopy are tables that are not InnoDB and as old as the copy.
+	FromCopy Tables
 }
 
-// StillLacking returns the tables whose rows are still missing on a member. On the primary these are the tables that came with the copy and
+// StillWithoutRows returns the tables whose rows are still missing on a member. On the primary these are the tables that came with the copy and
 // are not InnoDB: what the primary has is what its cluster has. On a replica, rows are missing until the table is certainly dropped. A
 // change to InnoDB copies only the rows that are here, and the replica may receive it under another name. Tables that are counted and not
 // named cannot be recognized later, so only another copy removes them from the count.
-func (t Tables) StillLacking(found Present, leads bool) Tables {
+func (t Tables) StillWithoutRows(found TableSearch, leads bool) Tables {
 	if leads {
-		return found.Came
+		return found.FromCopy
 	}
 	left := Tables{More: t.More}
 	for _, table := range t.Named {
@@ -95,26 +95,26 @@ const (
 	errCannotDropTable = 3605
 )
 
-// blaming adds the probable cause to the message of a replica that stopped because it did not find a row or a file.
-func (s Step) blaming(local Local) Step {
+// explainMissingRows adds the probable cause to the message of a replica that stopped because it did not find a row or a file.
+func (s Step) explainMissingRows(local Observed) Step {
 	number := local.Server.Channel.SQLErrno
 	isMissing := number == errKeyNotFound || number == errFileNotFound || number == errCannotDropTable
-	if s.State == StateBroken && isMissing && !local.Lacking.Empty() {
-		s.Message += fmt.Sprintf("; its data is a copy without the rows of %s, which are not InnoDB: run ALTER TABLE … ENGINE=InnoDB on the primary, then rebuild this member", local.Lacking)
+	if s.State == StateBroken && isMissing && !local.TablesWithoutRows.Empty() {
+		s.Message += fmt.Sprintf("; its data is a copy without the rows of %s, which are not InnoDB: run ALTER TABLE … ENGINE=InnoDB on the primary, then rebuild this member", local.TablesWithoutRows)
 	}
 	return s
 }
 
-// LackingTables are the tables whose rows are known to be missing on the member.
-func (s Status) LackingTables() Tables {
-	if s.Lacking == nil {
+// KnownTablesWithoutRows are the tables whose rows are known to be missing on the member.
+func (s Status) KnownTablesWithoutRows() Tables {
+	if s.TablesWithoutRows == nil {
 		return Tables{}
 	}
-	return *s.Lacking
+	return *s.TablesWithoutRows
 }
 
-// KnowsLacking reports whether it is known which rows are missing on the member. None are missing in data that no cluster has used.
-func (s Status) KnowsLacking() bool { return s.Lacking != nil || s.Origin.unused() }
+// KnowsTablesWithoutRows reports whether it is known which rows are missing on the member. None are missing in data that no cluster has used.
+func (s Status) KnowsTablesWithoutRows() bool { return s.TablesWithoutRows != nil || s.Origin.unused() }
 
 // choose returns the member that becomes the primary, out of those that hold every transaction: one that certainly has all rows, or one for
 // which that is not known, as with agents of a release that does not search. A member with missing rows becomes the primary only if no
@@ -131,8 +131,8 @@ func choose(former string, holders []Member) string {
 		return chosen
 	}
 	return cmp.Or(
-		first(func(m Member) bool { return m.Status.Lacking != nil && m.Status.Lacking.Empty() }),
-		first(func(m Member) bool { return m.Status.Lacking == nil }),
+		first(func(m Member) bool { return m.Status.TablesWithoutRows != nil && m.Status.TablesWithoutRows.Empty() }),
+		first(func(m Member) bool { return m.Status.TablesWithoutRows == nil }),
 		first(func(m Member) bool { return m.Name == former || former == "" }),
 	)
 }
@@ -144,7 +144,7 @@ const namedTables = 3
 func rowsMissing(former string, holders []Member) string {
 	texts := make([]string, 0, len(holders))
 	for _, member := range holders {
-		texts = append(texts, fmt.Sprintf("%s is a copy without the rows of %s", member.Name, member.Status.LackingTables().First(namedTables)))
+		texts = append(texts, fmt.Sprintf("%s is a copy without the rows of %s", member.Name, member.Status.KnownTablesWithoutRows().First(namedTables)))
 	}
 	whose := "a member that has them"
 	if former != "" {

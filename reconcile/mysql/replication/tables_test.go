@@ -21,7 +21,7 @@ func named(text string) []Table {
 
 // lacks makes a member report that its data is a copy without the rows of these tables; without tables, it reports that it has all rows.
 func lacks(tables string) saying {
-	return func(_ *testing.T, s *Status) { s.Lacking = &Tables{Named: named(tables)} }
+	return func(_ *testing.T, s *Status) { s.TablesWithoutRows = &Tables{Named: named(tables)} }
 }
 
 func TestWhatAMemberStillLacks(t *testing.T) {
@@ -44,11 +44,11 @@ func TestWhatAMemberStillLacks(t *testing.T) {
 		"on the primary not all are named":           {lacking: "a:MyISAM", more: 3, came: "a:MyISAM", cameMore: 2, leads: true, want: `"shop"."a" (MyISAM) and 2 more`},
 	} {
 		before := Tables{Named: named(test.lacking), More: test.more}
-		found := Present{
-			Dropped: func(table Table) bool { return slices.Contains(strings.Fields(test.dropped), table.Name) },
-			Came:    Tables{Named: named(test.came), More: test.cameMore},
+		found := TableSearch{
+			Dropped:  func(table Table) bool { return slices.Contains(strings.Fields(test.dropped), table.Name) },
+			FromCopy: Tables{Named: named(test.came), More: test.cameMore},
 		}
-		if got := before.StillLacking(found, test.leads).String(); got != test.want {
+		if got := before.StillWithoutRows(found, test.leads).String(); got != test.want {
 			t.Errorf("%s: rows of %q are missing, want %q", name, got, test.want)
 		}
 	}
@@ -170,8 +170,8 @@ func TestDecideChoosesAmongMembersThatDoNotTellWhatTheyLack(t *testing.T) {
 func TestAReplicaSaysWhyItLacksARow(t *testing.T) {
 	t.Parallel()
 	stopped := func(number int, tables string) Step {
-		return NextStep(Local{
-			Assignment: &Assignment{Role: RoleReplica, SourceHost: "db-0", SourcePort: 3306}, Origin: OriginMember, Lacking: Tables{Named: named(tables)},
+		return NextStep(Observed{
+			Assignment: &Assignment{Role: RoleReplica, SourceHost: "db-0", SourcePort: 3306}, Origin: OriginMember, TablesWithoutRows: Tables{Named: named(tables)},
 			Server: Server{SuperReadOnly: true, Channel: Channel{Configured: true, SourceHost: "db-0", SourcePort: 3306, IO: "Yes", SQL: "No", SQLErrno: number, SQLError: "Can't find record"}},
 		})
 	}

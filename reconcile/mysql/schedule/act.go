@@ -20,8 +20,8 @@ import (
 // maxSwept bounds how many instances one pass marks or deletes; their changes start the next pass.
 const maxSwept = 20
 
-// done is what a pass did.
-type done struct {
+// passResult is what a pass did.
+type passResult struct {
 	// at is the time for which there is an instance now; zero if none was needed, or its creation failed.
 	at time.Time
 	// made is the name of the created instance; empty if it existed already. taken is the name if the instance does not belong to the
@@ -32,11 +32,11 @@ type done struct {
 }
 
 // make creates the instance that the decision requires.
-func (r *reconciler) make(ctx context.Context, own *unstructured.Unstructured, seen look, found turn) (done, error) {
-	did := done{}
+func (r *reconciler) make(ctx context.Context, own *unstructured.Unstructured, seen observed, found decision) (passResult, error) {
+	did := passResult{}
 	if len(found.replace) > 0 {
 		// The reason to end backups is spec.concurrencyPolicy, which must still be current.
-		if err := r.api.StillWanted(ctx, own); err != nil {
+		if err := r.api.CheckUnchanged(ctx, own); err != nil {
 			return did, err
 		}
 	}
@@ -60,7 +60,7 @@ func (r *reconciler) make(ctx context.Context, own *unstructured.Unstructured, s
 }
 
 // found reads the object that already has the name. Usually an operator created it and then crashed.
-func (r *reconciler) found(ctx context.Context, did done, schedule v1.MySQLBackupSchedule, at time.Time) (done, error) {
+func (r *reconciler) found(ctx context.Context, did passResult, schedule v1.MySQLBackupSchedule, at time.Time) (passResult, error) {
 	name := instanceName(schedule.Name, at)
 	object, err := r.api.Get(ctx, instances(), schedule.Namespace, name)
 	if apierrors.IsNotFound(err) {
@@ -99,7 +99,7 @@ func (r *reconciler) replace(ctx context.Context, schedule v1.MySQLBackupSchedul
 }
 
 // clear marks and deletes what retention requires by the API server's data. The caches only showed that there is something to do.
-func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, seen look, did *done) error {
+func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, seen observed, did *passResult) error {
 	live, objects, err := r.observeLive(ctx, own, seen)
 	if err != nil {
 		return err
@@ -113,12 +113,12 @@ func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, 
 			}
 		}
 	}
-	each(asked.spare, func(object *unstructured.Unstructured) error {
-		_, err := r.api.Patch(ctx, instances(), object, transfer.Sparing(object, seen.schedule.Spec.DeletionPolicy))
+	each(asked.toUnmark, func(object *unstructured.Unstructured) error {
+		_, err := r.api.Patch(ctx, instances(), object, transfer.UnexpirePatch(object, seen.schedule.Spec.DeletionPolicy))
 		return err
 	})
-	each(asked.condemn, func(object *unstructured.Unstructured) error {
-		_, err := r.api.Patch(ctx, instances(), object, transfer.Expiring(object, own.GetUID()))
+	each(asked.toMark, func(object *unstructured.Unstructured) error {
+		_, err := r.api.Patch(ctx, instances(), object, transfer.ExpirePatch(object, own.GetUID()))
 		return err
 	})
 	each(asked.remove, func(object *unstructured.Unstructured) error {
@@ -128,7 +128,7 @@ func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, 
 		}
 		return err
 	})
-	each(asked.forget, func(object *unstructured.Unstructured) error {
+	each(asked.toDeleteFailed, func(object *unstructured.Unstructured) error {
 		return r.remove(ctx, object, "failed")
 	})
 	return errors.Join(failures...)

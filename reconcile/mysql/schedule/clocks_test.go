@@ -30,26 +30,26 @@ func TestRetentionOutlivesAWrongClock(t *testing.T) {
 	const all, year = 17, 365 * 24 * time.Hour
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		limits []func(*look)
+		limits []func(*observed)
 		// off is the error of the clock for the backups created between from and to hours ago.
 		off      time.Duration
 		from, to int
 		// goes is how many of the oldest are deleted.
 		goes int
 	}{
-		"the clock was right, by number":                                       {limits: []func(*look){keepLast(10)}, goes: 7},
-		"the clock was right, by age":                                          {limits: []func(*look){keepFor("10h30m")}, goes: 7},
-		"a year behind, by number":                                             {limits: []func(*look){keepLast(7)}, off: -year, from: 10, to: 1, goes: 10},
-		"a year behind, by age":                                                {limits: []func(*look){keepFor("10h30m")}, off: -year, from: 10, to: 1, goes: 7},
-		"a year behind, by both":                                               {limits: []func(*look){keepLast(7), keepFor("12h30m")}, off: -year, from: 10, to: 1, goes: 5},
-		"two hours behind, by number":                                          {limits: []func(*look){keepLast(7)}, off: -2 * time.Hour, from: 10, to: 1, goes: 10},
-		"two hours behind, by age":                                             {limits: []func(*look){keepFor("10h30m")}, off: -2 * time.Hour, from: 10, to: 1, goes: 7},
-		"six hours ahead until seven hours ago":                                {limits: []func(*look){keepLast(7)}, off: 6 * time.Hour, from: 17, to: 8, goes: 10},
-		"a day ahead: what ended in the future is neither counted nor deleted": {limits: []func(*look){keepLast(7)}, off: 24 * time.Hour, from: 10, to: 1},
+		"the clock was right, by number":                                       {limits: []func(*observed){keepLast(10)}, goes: 7},
+		"the clock was right, by age":                                          {limits: []func(*observed){keepFor("10h30m")}, goes: 7},
+		"a year behind, by number":                                             {limits: []func(*observed){keepLast(7)}, off: -year, from: 10, to: 1, goes: 10},
+		"a year behind, by age":                                                {limits: []func(*observed){keepFor("10h30m")}, off: -year, from: 10, to: 1, goes: 7},
+		"a year behind, by both":                                               {limits: []func(*observed){keepLast(7), keepFor("12h30m")}, off: -year, from: 10, to: 1, goes: 5},
+		"two hours behind, by number":                                          {limits: []func(*observed){keepLast(7)}, off: -2 * time.Hour, from: 10, to: 1, goes: 10},
+		"two hours behind, by age":                                             {limits: []func(*observed){keepFor("10h30m")}, off: -2 * time.Hour, from: 10, to: 1, goes: 7},
+		"six hours ahead until seven hours ago":                                {limits: []func(*observed){keepLast(7)}, off: 6 * time.Hour, from: 17, to: 8, goes: 10},
+		"a day ahead: what ended in the future is neither counted nor deleted": {limits: []func(*observed){keepLast(7)}, off: 24 * time.Hour, from: 10, to: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen, want := look{now: now, serverNow: now}, []string{}
+			seen, want := observed{now: now, serverNow: now}, []string{}
 			for _, set := range test.limits {
 				set(&seen)
 			}
@@ -65,7 +65,7 @@ func TestRetentionOutlivesAWrongClock(t *testing.T) {
 				}
 			}
 			found := retain(seen)
-			if diff := cmp.Diff(want, append([]string{}, found.condemn...)); diff != "" {
+			if diff := cmp.Diff(want, append([]string{}, found.toMark...)); diff != "" {
 				t.Errorf("condemned (-want +got):\n%s", diff)
 			}
 		})

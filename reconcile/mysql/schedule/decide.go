@@ -21,8 +21,8 @@ const (
 	longestWait = time.Hour
 )
 
-// look is what a pass observed of a schedule, as plain values.
-type look struct {
+// observed is what a pass observed of a schedule, as plain values.
+type observed struct {
 	now time.Time
 	// serverNow is the same moment by the API server's clock; zero if it is unknown.
 	serverNow time.Time
@@ -53,9 +53,9 @@ type instance struct {
 	began bool
 	// deleting means that it is being deleted.
 	deleting bool
-	// condemned means that it is marked as expired. ready means that its data will be deleted with it. For that, the mark of another
+	// isMarked means that it is marked as expired. ready means that its data will be deleted with it. For that, the mark of another
 	// schedule with the same name does not count.
-	condemned, ready bool
+	isMarked, ready bool
 	// replaced means that the next backup replaces it.
 	replaced bool
 }
@@ -82,8 +82,8 @@ const (
 	holdTooLate hold = "too late"
 )
 
-// turn is the decision about a schedule's times.
-type turn struct {
+// decision is the decision about a schedule's times.
+type decision struct {
 	// make is the time to create an instance for; zero for none. It is the latest time that has come: the schedule makes no backups for
 	// earlier ones.
 	make time.Time
@@ -103,9 +103,9 @@ type turn struct {
 // decide follows the rules of Kubernetes' CronJob (Kubernetes documentation, "CronJob"). Of the times that passed without an instance, the
 // latest gets one, if it is not later than startingDeadlineSeconds. Times also pass while the schedule is suspended. Unlike CronJob, decide
 // takes the same few steps for any number of passed times.
-func decide(seen look) turn {
+func decide(seen observed) decision {
 	spec, status := seen.schedule.Spec, seen.schedule.Status
-	found := turn{last: lastMade(seen), missed: int(status.Missed)}
+	found := decision{last: lastMade(seen), missed: int(status.Missed)}
 	switch {
 	case seen.problem != nil:
 		found.hold = holdProblem
@@ -133,7 +133,7 @@ func decide(seen look) turn {
 }
 
 // whyNot returns what prevents a backup for a time that has come.
-func whyNot(seen look, due time.Time) hold {
+func whyNot(seen observed, due time.Time) hold {
 	spec := seen.schedule.Spec
 	forbids := spec.ConcurrencyPolicy == v1.ForbidConcurrent || spec.ConcurrencyPolicy == ""
 	deadline := spec.StartingDeadlineSeconds
@@ -150,7 +150,7 @@ func whyNot(seen look, due time.Time) hold {
 
 // beginning returns the moment after which to look for the first time: the time of the latest instance, but not before the creation of the
 // schedule.
-func beginning(seen look) time.Time {
+func beginning(seen observed) time.Time {
 	believed := seen.now.Add(clockTolerance)
 	made := seen.schedule.CreationTimestamp.Time
 	if last := lastMade(seen); !last.After(believed) && last.After(made) {
@@ -168,7 +168,7 @@ func beginning(seen look) time.Time {
 
 // lastMade returns the latest time for which an instance was created. The names of the instances count as well, in case the operator
 // crashed before it wrote the status, or the status was lost. A time from a clock that was far ahead counts only if there is no other.
-func lastMade(seen look) time.Time {
+func lastMade(seen observed) time.Time {
 	believed := seen.now.Add(clockTolerance)
 	noted := timeOf(seen.schedule.Status.LastScheduleTime)
 	last := noted
@@ -186,8 +186,8 @@ func lastMade(seen look) time.Time {
 	return last
 }
 
-// again returns the requeue time until work is due that no change of an object reports; zero for none.
-func again(now time.Time, moments ...time.Time) time.Duration {
+// requeueAfter returns the requeue time until work is due that no change of an object reports; zero for none.
+func requeueAfter(now time.Time, moments ...time.Time) time.Duration {
 	wait := time.Duration(0)
 	for _, moment := range moments {
 		if moment.IsZero() {

@@ -12,9 +12,9 @@ import (
 )
 
 // story is a schedule "nightly" at 03:00 UTC, created on 1 June 2026 at noon, whose cluster exists. All clocks agree.
-func story(t *testing.T, now string, changes ...func(*look)) look {
+func story(t *testing.T, now string, changes ...func(*observed)) observed {
 	t.Helper()
-	seen := look{now: moment(t, now), serverNow: moment(t, now), clusterFound: true, times: reads(t, "0 3 * * *", "")}
+	seen := observed{now: moment(t, now), serverNow: moment(t, now), clusterFound: true, times: reads(t, "0 3 * * *", "")}
 	seen.schedule.Name, seen.schedule.Namespace = "nightly", "shop"
 	seen.schedule.CreationTimestamp = metav1.NewTime(moment(t, "2026-06-01 12:00"))
 	seen.schedule.Spec.Cluster, seen.schedule.Spec.Time = "db", "0 3 * * *"
@@ -25,37 +25,37 @@ func story(t *testing.T, now string, changes ...func(*look)) look {
 }
 
 // lastAt sets the last time in the status.
-func lastAt(t *testing.T, at string) func(*look) {
+func lastAt(t *testing.T, at string) func(*observed) {
 	t.Helper()
-	return func(seen *look) { seen.schedule.Status.LastScheduleTime = momentOf(moment(t, at)) }
+	return func(seen *observed) { seen.schedule.Status.LastScheduleTime = momentOf(moment(t, at)) }
 }
 
 // has adds the instance for a time.
-func has(t *testing.T, at string, phase v1.BackupPhase, changes ...func(*instance)) func(*look) {
+func has(t *testing.T, at string, phase v1.BackupPhase, changes ...func(*instance)) func(*observed) {
 	t.Helper()
 	made := moment(t, at)
 	one := instance{name: instanceName("nightly", made), cluster: "db", phase: phase, scheduled: made, ended: made.Add(time.Hour)}
 	for _, change := range changes {
 		change(&one)
 	}
-	return func(seen *look) { seen.instances = append(seen.instances, one) }
+	return func(seen *observed) { seen.instances = append(seen.instances, one) }
 }
 
-func deadline(seconds int64) func(*look) {
-	return func(seen *look) { seen.schedule.Spec.StartingDeadlineSeconds = &seconds }
+func deadline(seconds int64) func(*observed) {
+	return func(seen *observed) { seen.schedule.Spec.StartingDeadlineSeconds = &seconds }
 }
 
-func policy(which v1.ConcurrencyPolicy) func(*look) {
-	return func(seen *look) { seen.schedule.Spec.ConcurrencyPolicy = which }
+func policy(which v1.ConcurrencyPolicy) func(*observed) {
+	return func(seen *observed) { seen.schedule.Spec.ConcurrencyPolicy = which }
 }
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const first, second = "nightly-2026-06-02-03-00-00", "nightly-2026-06-03-03-00-00"
-	suspended := func(seen *look) { seen.schedule.Spec.Suspend = true }
-	noCluster := func(seen *look) { seen.clusterFound = false }
+	suspended := func(seen *observed) { seen.schedule.Spec.Suspend = true }
+	noCluster := func(seen *observed) { seen.clusterFound = false }
 	tests := map[string]struct {
-		seen look
+		seen observed
 		// makes is the created instance, next is the next time.
 		makes, next string
 		replaces    []string
@@ -148,14 +148,14 @@ func TestDecide(t *testing.T) {
 			seen: story(t, "2020-01-05 02:00"), next: "2020-01-05 03:00",
 		},
 		"the announced time comes": {
-			seen:  story(t, "2020-01-05 03:00", func(seen *look) { seen.schedule.Status.NextScheduleTime = momentOf(moment(t, "2020-01-05 03:00")) }),
+			seen:  story(t, "2020-01-05 03:00", func(seen *observed) { seen.schedule.Status.NextScheduleTime = momentOf(moment(t, "2020-01-05 03:00")) }),
 			makes: "nightly-2020-01-05-03-00-00", next: "2020-01-06 03:00",
 		},
 		"a schedule that was created again, after backups of its predecessor": {
 			seen: story(t, "2026-06-01 14:00", has(t, "2026-05-20 03:00", v1.BackupCompleted), lastAt(t, "2026-05-20 03:00")), next: "2026-06-02 03:00",
 		},
 		"the times are invalid": {
-			seen: story(t, "2026-06-05 02:00", func(seen *look) { seen.problem = &problem{reason: reasonInvalidTime} }), hold: holdProblem,
+			seen: story(t, "2026-06-05 02:00", func(seen *observed) { seen.problem = &problem{reason: reasonInvalidTime} }), hold: holdProblem,
 		},
 	}
 	for name, test := range tests {
@@ -196,23 +196,23 @@ func TestNamesAreOfTimesInUTC(t *testing.T) {
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	now := moment(t, "2026-06-01 12:00")
-	same(t, again(now, time.Time{}, time.Time{}), time.Duration(0))
-	same(t, again(now, now.Add(time.Minute), time.Time{}), time.Minute)
-	same(t, again(now, now.Add(3*time.Minute), now.Add(2*time.Minute)), 2*time.Minute)
-	same(t, again(now, now.AddDate(0, 0, 1)), longestWait)
-	same(t, again(now, now.Add(-time.Hour)), time.Millisecond)
+	same(t, requeueAfter(now, time.Time{}, time.Time{}), time.Duration(0))
+	same(t, requeueAfter(now, now.Add(time.Minute), time.Time{}), time.Minute)
+	same(t, requeueAfter(now, now.Add(3*time.Minute), now.Add(2*time.Minute)), 2*time.Minute)
+	same(t, requeueAfter(now, now.AddDate(0, 0, 1)), longestWait)
+	same(t, requeueAfter(now, now.Add(-time.Hour)), time.Millisecond)
 }
 
 // server simulates Kubernetes: the instances by name, and the schedule. Instances older than three days were deleted.
 type server struct {
 	t         *testing.T
-	seen      look
+	seen      observed
 	instances map[string]time.Time
 	refused   int
 }
 
 // pass is one pass of an operator by its clock. The operator may crash before it writes the status.
-func (s *server) pass(now time.Time, dies bool) turn {
+func (s *server) pass(now time.Time, dies bool) decision {
 	s.t.Helper()
 	s.seen.now = now
 	s.seen.instances = nil
@@ -222,7 +222,7 @@ func (s *server) pass(now time.Time, dies bool) turn {
 		}
 		s.seen.instances = append(s.seen.instances, instance{name: name, cluster: "db", phase: v1.BackupCompleted, scheduled: at, ended: at})
 	}
-	found, did := decide(s.seen), done{}
+	found, did := decide(s.seen), passResult{}
 	if !found.make.IsZero() {
 		did.at = found.make
 		name := instanceName("nightly", found.make)

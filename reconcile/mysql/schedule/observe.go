@@ -14,8 +14,8 @@ import (
 )
 
 // observe returns what the caches contain about a schedule. They include everything that the schedule's own passes have created.
-func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (look, error) {
-	seen := look{now: r.now(), serverNow: r.api.ServerTime(), schedule: schedule}
+func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (observed, error) {
+	seen := observed{now: r.now(), serverNow: r.api.ServerTime(), schedule: schedule}
 	seen.times, seen.problem = readCalendar(schedule.Spec.Time, schedule.Spec.TimeZone)
 	if err := seen.read(r.api.Cached(instances()).Indexed(indexSchedule, keyFor(schedule.Namespace, schedule.Name))); err != nil {
 		return seen, err
@@ -37,7 +37,7 @@ func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (look, error) {
 }
 
 // observeLive returns what the API server has, and its instances by name. It fails if the schedule has changed since the pass read it.
-func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstructured, seen look) (look, map[string]*unstructured.Unstructured, error) {
+func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstructured, seen observed) (observed, map[string]*unstructured.Unstructured, error) {
 	made, err := r.instancesOf(ctx, seen.schedule)
 	if err != nil {
 		return seen, nil, err
@@ -53,7 +53,7 @@ func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstruct
 	for _, object := range made {
 		byName[object.GetName()] = object
 	}
-	return seen, byName, r.api.StillWanted(ctx, own)
+	return seen, byName, r.api.CheckUnchanged(ctx, own)
 }
 
 // instancesOf returns the API server's instances with a schedule's label.
@@ -64,7 +64,7 @@ func (r *reconciler) instancesOf(ctx context.Context, schedule v1.MySQLBackupSch
 // restoringLive returns the names of the schedule's backups that clusters are restored from. It reads the clusters of all namespaces of the
 // operator, because a backup can be restored by URL in another namespace. It reads none if no completed backup expires. Schedules that need
 // the list at the same time share one, which starts after they asked for it.
-func (r *reconciler) restoringLive(ctx context.Context, seen look) (map[string]bool, error) {
+func (r *reconciler) restoringLive(ctx context.Context, seen observed) (map[string]bool, error) {
 	restoring := map[string]bool{}
 	if !expires(seen) {
 		return restoring, nil
@@ -85,20 +85,20 @@ func (r *reconciler) restoringLive(ctx context.Context, seen look) (map[string]b
 	return restoring, nil
 }
 
-// sourced records that a cluster names a backup, and whether it still needs it; err is why that is unknown.
-type sourced struct {
+// restoreSource records that a cluster names a backup, and whether it still needs it; err is why that is unknown.
+type restoreSource struct {
 	from  types.NamespacedName
 	still bool
 	err   error
 }
 
 // listSources returns the backups that all clusters are restored from.
-func (r *reconciler) listSources(ctx context.Context) ([]sourced, error) {
-	all := []sourced{}
+func (r *reconciler) listSources(ctx context.Context) ([]restoreSource, error) {
+	all := []restoreSource{}
 	err := r.api.EachEverywhere(ctx, clusters(), func(cluster *unstructured.Unstructured) error {
 		for _, source := range sourcesOf(cluster) {
 			still, err := needed(cluster)
-			all = append(all, sourced{from: source, still: still, err: err})
+			all = append(all, restoreSource{from: source, still: still, err: err})
 		}
 		return nil
 	})
@@ -106,7 +106,7 @@ func (r *reconciler) listSources(ctx context.Context) ([]sourced, error) {
 }
 
 // read sets the schedule's instances.
-func (l *look) read(made []*unstructured.Unstructured) error {
+func (l *observed) read(made []*unstructured.Unstructured) error {
 	l.instances = nil
 	for _, object := range made {
 		var typed v1.MySQLBackupInstance
@@ -156,7 +156,7 @@ func instanceFrom(schedule v1.MySQLBackupSchedule, typed v1.MySQLBackupInstance)
 	one := instance{
 		name: typed.Name, cluster: typed.Status.Cluster, phase: typed.Status.Phase,
 		scheduled: scheduledBy(schedule.Name, typed.Name), ended: typed.CreationTimestamp.Time, made: typed.CreationTimestamp.Time,
-		began: typed.Status.Location != nil, deleting: typed.DeletionTimestamp != nil, condemned: condemned, replaced: replaced,
+		began: typed.Status.Location != nil, deleting: typed.DeletionTimestamp != nil, isMarked: condemned, replaced: replaced,
 		ready: condemned && (by == "" || by == schedule.UID) && slices.Contains(typed.Finalizers, transfer.FinalizerData),
 	}
 	if one.cluster == "" {

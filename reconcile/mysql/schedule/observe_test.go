@@ -108,8 +108,8 @@ func TestWhoseMarkCounts(t *testing.T) {
 		if test.held {
 			made.Finalizers = []string{transfer.FinalizerData}
 		}
-		if got := instanceFrom(own, made); got.condemned != test.condemned || got.ready != test.ready {
-			t.Errorf("%s: condemned %t and ready %t, want %t and %t", name, got.condemned, got.ready, test.condemned, test.ready)
+		if got := instanceFrom(own, made); got.isMarked != test.condemned || got.ready != test.ready {
+			t.Errorf("%s: condemned %t and ready %t, want %t and %t", name, got.isMarked, got.ready, test.condemned, test.ready)
 		}
 	}
 }

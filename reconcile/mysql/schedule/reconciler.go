@@ -19,7 +19,7 @@ type reconciler struct {
 	api *reconcile.Client
 	now func() time.Time
 	// sources are the backups that all clusters are restored from, as the API server has them.
-	sources shared[[]sourced]
+	sources sharedRequest[[]restoreSource]
 }
 
 func newReconciler(api *reconcile.Client, now func() time.Time) *reconciler {
@@ -45,9 +45,9 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	did, failure := r.act(ctx, object, &seen, &found, cleared)
 	refused := problemOf(failure)
 	status := statusOf(seen, found, did, refused)
-	outcome := reconcile.Outcome{Status: status, Events: tell(seen, found, did, status), Again: again(seen.now, found.next, cleared.next)}
+	outcome := reconcile.Outcome{Status: status, Events: eventsOf(seen, found, did, status), RequeueAfter: requeueAfter(seen.now, found.next, cleared.next)}
 	if refused != nil {
-		outcome.Again = again(seen.now, seen.now.Add(helpEvery), found.next)
+		outcome.RequeueAfter = requeueAfter(seen.now, seen.now.Add(helpEvery), found.next)
 		return outcome, nil
 	}
 	if reconcile.IsNamespaceTerminating(failure) {
@@ -58,8 +58,8 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 
 // act creates the instance and cleans up. If one of the two fails, the other is done anyway. Before it creates, it decides again on the API
 // server's own data.
-func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, seen *look, found *turn, cleared sweep) (done, error) {
-	did := done{}
+func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, seen *observed, found *decision, cleared cleanup) (passResult, error) {
+	did := passResult{}
 	var making, clearing error
 	if !found.make.IsZero() {
 		making = r.decideLive(ctx, seen, found)
@@ -75,7 +75,7 @@ func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, se
 
 // decideLive decides again whether to create an instance, based on the API server's instances. The caches may be missing what the previous
 // leader created. Those instances have other names than the new one, so that no name conflict would reveal them.
-func (r *reconciler) decideLive(ctx context.Context, seen *look, found *turn) error {
+func (r *reconciler) decideLive(ctx context.Context, seen *observed, found *decision) error {
 	made, err := r.instancesOf(ctx, seen.schedule)
 	if err != nil {
 		return err

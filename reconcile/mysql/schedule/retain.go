@@ -12,32 +12,32 @@ import (
 // defaultFailedHistory is how many failed instances the schedule keeps.
 const defaultFailedHistory = 3
 
-// sweep is what to mark and to delete: instances by name, in order.
-type sweep struct {
-	// condemn are instances to mark as expired, so that their data is deleted with them: backups, and failed instances with data of their
+// cleanup is what to mark and to delete: instances by name, in order.
+type cleanup struct {
+	// toMark are instances to mark as expired, so that their data is deleted with them: backups, and failed instances with data of their
 	// attempts.
-	condemn []string
-	// spare are marked backups that must be kept.
-	spare []string
+	toMark []string
+	// toUnmark are marked backups that must be kept.
+	toUnmark []string
 	// remove are marked backups to delete. forget are failed instances to delete, marked ones or those that never began.
-	remove, forget []string
+	remove, toDeleteFailed []string
 	// next is when the next backup expires by its age alone; zero for never.
 	next time.Time
 }
 
-func (s sweep) isEmpty() bool {
-	return len(s.condemn)+len(s.spare)+len(s.remove)+len(s.forget) == 0
+func (s cleanup) isEmpty() bool {
+	return len(s.toMark)+len(s.toUnmark)+len(s.remove)+len(s.toDeleteFailed) == 0
 }
 
-// keeping is a schedule's retention. Zero values set no limit.
-type keeping struct {
+// retentionRules is a schedule's retention. Zero values set no limit.
+type retentionRules struct {
 	last int
 	age  time.Duration
 }
 
-// readKeeping reads spec.retention. With a problem, no backup is deleted.
-func readKeeping(retention v1.BackupRetention) (keeping, *problem) {
-	read := keeping{}
+// readRetention reads spec.retention. With a problem, no backup is deleted.
+func readRetention(retention v1.BackupRetention) (retentionRules, *problem) {
+	read := retentionRules{}
 	if retention.KeepLast != nil {
 		read.last = max(int(*retention.KeepLast), 1)
 	}
@@ -46,21 +46,21 @@ func readKeeping(retention v1.BackupRetention) (keeping, *problem) {
 	}
 	age, err := time.ParseDuration(retention.KeepFor)
 	if err != nil || age <= 0 {
-		return keeping{}, &problem{reasonInvalidRetention, fmt.Sprintf("spec.retention.keepFor: %q is not a valid duration; write hours and minutes, such as 720h or 36h30m; until then no backup is deleted", retention.KeepFor)}
+		return retentionRules{}, &problem{reasonInvalidRetention, fmt.Sprintf("spec.retention.keepFor: %q is not a valid duration; write hours and minutes, such as 720h or 36h30m; until then no backup is deleted", retention.KeepFor)}
 	}
 	read.age = age
 	return read, nil
 }
 
 // clocksAgree reports whether the operator's clock and the API server's agree within clockTolerance.
-func clocksAgree(seen look) bool {
+func clocksAgree(seen observed) bool {
 	return !seen.serverNow.IsZero() && seen.now.Sub(seen.serverNow).Abs() <= clockTolerance
 }
 
-// unkept returns why backups stay that spec.retention would have deleted; nil if none does.
-func unkept(seen look) *problem {
+// retentionProblem returns why backups stay that spec.retention would have deleted; nil if none does.
+func retentionProblem(seen observed) *problem {
 	const kept = "spec.retention.keepFor: no backup is deleted because of its age"
-	rules, wrong := readKeeping(seen.schedule.Spec.Retention)
+	rules, wrong := readRetention(seen.schedule.Spec.Retention)
 	switch {
 	case wrong != nil:
 		return wrong
@@ -76,7 +76,7 @@ func unkept(seen look) *problem {
 // condemns reports whether a completed backup expires, given how many are newer. It also returns when the backup expires by its age alone,
 // or when to check again. The clocks for its end and for the present may differ a little: no backup expires too early because of that. One
 // clock alone is never enough for an age: if the API server's time differs or is unknown, no backup expires by its age.
-func (k keeping) condemns(one instance, newer int, seen look) (bool, time.Time) {
+func (k retentionRules) condemns(one instance, newer int, seen observed) (bool, time.Time) {
 	beyond, until := k.last == 0 || newer >= k.last, one.ended.Add(k.age+clockTolerance)
 	isOld := seen.now.After(until)
 	switch {
@@ -94,10 +94,10 @@ func (k keeping) condemns(one instance, newer int, seen look) (bool, time.Time) 
 // must not delete the last backup of the previous cluster. A backup that a cluster is restored from stays, too. So does one that ended in
 // the future. Either the clock was ahead then, and newer backups must not be compared with it. Or the clock is behind now, and the backup
 // is newer than it seems.
-func retain(seen look) sweep {
-	found := sweep{}
+func retain(seen observed) cleanup {
+	found := cleanup{}
 	spec := seen.schedule.Spec
-	if rules, wrong := readKeeping(spec.Retention); wrong == nil {
+	if rules, wrong := readRetention(spec.Retention); wrong == nil {
 		found = expiry(seen, rules)
 	}
 	limit := defaultFailedHistory
@@ -107,31 +107,31 @@ func retain(seen look) sweep {
 	failed := newestFirst(seen.instances, v1.BackupFailed)
 	for i, one := range failed {
 		switch {
-		case i < limit && one.condemned:
-			found.spare = append(found.spare, one.name)
+		case i < limit && one.isMarked:
+			found.toUnmark = append(found.toUnmark, one.name)
 		case i < limit:
 		case one.ready || !one.began:
-			found.forget = append(found.forget, one.name)
+			found.toDeleteFailed = append(found.toDeleteFailed, one.name)
 		default:
-			found.condemn = append(found.condemn, one.name)
+			found.toMark = append(found.toMark, one.name)
 		}
 	}
 	return found
 }
 
 // expires reports whether a completed backup would expire if no cluster were restored from any.
-func expires(seen look) bool {
+func expires(seen observed) bool {
 	seen.restoring = nil
-	rules, wrong := readKeeping(seen.schedule.Spec.Retention)
+	rules, wrong := readRetention(seen.schedule.Spec.Retention)
 	if wrong != nil {
 		return false
 	}
 	found := expiry(seen, rules)
-	return len(found.condemn)+len(found.remove) > 0
+	return len(found.toMark)+len(found.remove) > 0
 }
 
-func expiry(seen look, rules keeping) sweep {
-	found, newer := sweep{}, 0
+func expiry(seen observed, rules retentionRules) cleanup {
+	found, newer := cleanup{}, 0
 	latest := map[string]bool{}
 	for _, one := range newestFirst(seen.instances, v1.BackupCompleted) {
 		goes, later := rules.condemns(one, newer, seen)
@@ -147,9 +147,9 @@ func expiry(seen look, rules keeping) sweep {
 		case goes && one.ready:
 			found.remove = append(found.remove, one.name)
 		case goes:
-			found.condemn = append(found.condemn, one.name)
-		case one.condemned:
-			found.spare = append(found.spare, one.name)
+			found.toMark = append(found.toMark, one.name)
+		case one.isMarked:
+			found.toUnmark = append(found.toUnmark, one.name)
 		}
 		found.next = earlier(found.next, later)
 	}

@@ -11,22 +11,22 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-func keepLast(count int32) func(*look) {
-	return func(seen *look) { seen.schedule.Spec.Retention.KeepLast = &count }
+func keepLast(count int32) func(*observed) {
+	return func(seen *observed) { seen.schedule.Spec.Retention.KeepLast = &count }
 }
 
-func keepFor(span string) func(*look) {
-	return func(seen *look) { seen.schedule.Spec.Retention.KeepFor = span }
+func keepFor(span string) func(*observed) {
+	return func(seen *observed) { seen.schedule.Spec.Retention.KeepFor = span }
 }
 
-func failedHistory(limit int32) func(*look) {
-	return func(seen *look) { seen.schedule.Spec.FailedHistoryLimit = &limit }
+func failedHistory(limit int32) func(*observed) {
+	return func(seen *observed) { seen.schedule.Spec.FailedHistoryLimit = &limit }
 }
 
 // serverAt sets the API server's time; unknown if it is empty.
-func serverAt(t *testing.T, now string) func(*look) {
+func serverAt(t *testing.T, now string) func(*observed) {
 	t.Helper()
-	return func(seen *look) {
+	return func(seen *observed) {
 		seen.serverNow = time.Time{}
 		if now != "" {
 			seen.serverNow = moment(t, now)
@@ -35,9 +35,9 @@ func serverAt(t *testing.T, now string) func(*look) {
 }
 
 // nights adds completed backups of these days of June 2026.
-func nights(t *testing.T, days ...int) func(*look) {
+func nights(t *testing.T, days ...int) func(*observed) {
 	t.Helper()
-	return func(seen *look) {
+	return func(seen *observed) {
 		for _, day := range days {
 			has(t, fmt.Sprintf("2026-06-%02d 03:00", day), v1.BackupCompleted)(seen)
 		}
@@ -45,9 +45,9 @@ func nights(t *testing.T, days ...int) func(*look) {
 }
 
 // failures adds failed ones.
-func failures(t *testing.T, days ...int) func(*look) {
+func failures(t *testing.T, days ...int) func(*observed) {
 	t.Helper()
-	return func(seen *look) {
+	return func(seen *observed) {
 		for _, day := range days {
 			has(t, fmt.Sprintf("2026-06-%02d 03:00", day), v1.BackupFailed)(seen)
 		}
@@ -55,8 +55,8 @@ func failures(t *testing.T, days ...int) func(*look) {
 }
 
 // but changes the instance of a day.
-func but(day int, change func(*instance)) func(*look) {
-	return func(seen *look) {
+func but(day int, change func(*instance)) func(*observed) {
+	return func(seen *observed) {
 		for i := range seen.instances {
 			if seen.instances[i].scheduled.Day() == day {
 				change(&seen.instances[i])
@@ -65,8 +65,8 @@ func but(day int, change func(*instance)) func(*look) {
 	}
 }
 
-func marked(one *instance)         { one.condemned, one.ready = true, true }
-func markedByHalf(one *instance)   { one.condemned = true }
+func marked(one *instance)         { one.isMarked, one.ready = true, true }
+func markedByHalf(one *instance)   { one.isMarked = true }
 func deleted(one *instance)        { one.deleting = true }
 func endedIn2040(one *instance)    { one.ended = one.ended.AddDate(14, 0, 0) }
 func began(one *instance)          { one.began = true }
@@ -74,14 +74,14 @@ func ofOtherCluster(one *instance) { one.cluster = "other" }
 
 func TestRetain(t *testing.T) {
 	t.Parallel()
-	restoring := func(day int) func(*look) {
-		return func(seen *look) {
+	restoring := func(day int) func(*observed) {
+		return func(seen *observed) {
 			seen.restoring = map[string]bool{fmt.Sprintf("nightly-2026-06-%02d-03-00-00", day): true}
 		}
 	}
 	const now, yearAhead = "2026-06-10 12:00", "2027-06-10 12:00"
 	tests := map[string]struct {
-		seen look
+		seen observed
 		// The days of the instances.
 		condemn, spare, remove, forget []int
 		next                           string
@@ -154,26 +154,26 @@ func TestRetain(t *testing.T) {
 		"but not with half a mark":                           {seen: story(t, now, failures(t, 1, 2), failedHistory(1), but(1, began), but(1, markedByHalf)), condemn: []int{1}},
 		"the limit of failed ones grew: the mark is removed": {seen: story(t, now, failures(t, 1, 2), failedHistory(2), but(1, began), but(1, marked)), spare: []int{1}},
 		"a suspended schedule still applies its retention": {
-			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *look) { seen.schedule.Spec.Suspend = true }), condemn: []int{1},
+			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *observed) { seen.schedule.Spec.Suspend = true }), condemn: []int{1},
 		},
 		"so does one with an invalid time": {
-			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *look) { seen.problem = &problem{} }), condemn: []int{1},
+			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *observed) { seen.problem = &problem{} }), condemn: []int{1},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			found := retain(test.seen)
-			same(t, days(found.condemn), days(named(test.condemn)))
-			same(t, days(found.spare), days(named(test.spare)))
+			same(t, days(found.toMark), days(named(test.condemn)))
+			same(t, days(found.toUnmark), days(named(test.spare)))
 			same(t, days(found.remove), days(named(test.remove)))
-			same(t, days(found.forget), days(named(test.forget)))
+			same(t, days(found.toDeleteFailed), days(named(test.forget)))
 			next := ""
 			if !found.next.IsZero() {
 				next = found.next.UTC().Format("2006-01-02 15:04:05")
 			}
 			same(t, next, test.next)
-			if !found.next.IsZero() && len(found.condemn) == 0 {
+			if !found.next.IsZero() && len(found.toMark) == 0 {
 				test.seen.now, test.seen.serverNow = found.next, found.next
 				same(t, retain(test.seen).isEmpty(), false)
 			}
@@ -212,10 +212,10 @@ func TestRetentionKeepsTheLastGoodBackup(t *testing.T) {
 		for number := range random.IntN(8) {
 			one := instance{
 				name: fmt.Sprint(number), cluster: []string{"a", "b"}[random.IntN(2)], phase: phases[random.IntN(len(phases))],
-				ended: seen.now.Add(-time.Duration(random.IntN(100)) * time.Hour), deleting: random.IntN(5) == 0, condemned: random.IntN(3) == 0,
+				ended: seen.now.Add(-time.Duration(random.IntN(100)) * time.Hour), deleting: random.IntN(5) == 0, isMarked: random.IntN(3) == 0,
 				began: random.IntN(2) == 0,
 			}
-			one.ready = one.condemned && random.IntN(2) == 0
+			one.ready = one.isMarked && random.IntN(2) == 0
 			if random.IntN(6) == 0 {
 				seen.restoring[one.name] = true
 			}
@@ -226,9 +226,9 @@ func TestRetentionKeepsTheLastGoodBackup(t *testing.T) {
 			seen.instances = append(seen.instances, one)
 		}
 		found := retain(seen)
-		gone := slices.Concat(found.condemn, found.remove)
+		gone := slices.Concat(found.toMark, found.remove)
 		for _, one := range latest {
-			if slices.Contains(gone, one.name) || slices.Contains(found.forget, one.name) {
+			if slices.Contains(gone, one.name) || slices.Contains(found.toDeleteFailed, one.name) {
 				t.Fatalf("the latest backup of a cluster would be deleted: %+v of %+v", one, seen.instances)
 			}
 		}
@@ -241,7 +241,7 @@ func TestRetentionKeepsTheLastGoodBackup(t *testing.T) {
 			if slices.Contains(found.remove, one.name) && !one.ready {
 				t.Fatalf("deleted without a mark: %+v", one)
 			}
-			if slices.Contains(found.forget, one.name) && one.phase != v1.BackupFailed {
+			if slices.Contains(found.toDeleteFailed, one.name) && one.phase != v1.BackupFailed {
 				t.Fatalf("not failed: %+v", one)
 			}
 		}

@@ -11,9 +11,9 @@ import (
 // sharedFor bounds how long one request may take, however many callers still wait.
 const sharedFor = time.Minute
 
-// shared lets concurrent callers share one answer. A caller never gets an answer whose request started before the call: it gets the next
+// sharedRequest lets concurrent callers share one answer. A caller never gets an answer whose request started before the call: it gets the next
 // one. Only one request runs at a time.
-type shared[T any] struct {
+type sharedRequest[T any] struct {
 	list func(context.Context) (T, error)
 
 	mu sync.Mutex
@@ -29,7 +29,7 @@ type answer[T any] struct {
 }
 
 // get returns an answer whose request starts after the call, or an error when ctx ends. Other callers continue to wait then.
-func (s *shared[T]) get(ctx context.Context) (T, error) {
+func (s *sharedRequest[T]) get(ctx context.Context) (T, error) {
 	joined := s.join(ctx)
 	select {
 	case <-joined.done:
@@ -40,7 +40,7 @@ func (s *shared[T]) get(ctx context.Context) (T, error) {
 	}
 }
 
-func (s *shared[T]) join(ctx context.Context) *answer[T] {
+func (s *sharedRequest[T]) join(ctx context.Context) *answer[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next == nil {
@@ -53,7 +53,7 @@ func (s *shared[T]) join(ctx context.Context) *answer[T] {
 }
 
 // find gets an answer after the previous one. It recovers from a panic, as a pass does.
-func (s *shared[T]) find(ctx context.Context, before, wanted *answer[T]) {
+func (s *sharedRequest[T]) find(ctx context.Context, before, wanted *answer[T]) {
 	defer close(wanted.done)
 	if before != nil {
 		<-before.done

@@ -12,7 +12,7 @@ import (
 
 // lists are a test's requests. Each knows when it started, by a clock that counts events, and waits until it may end.
 type lists struct {
-	shared[int64]
+	sharedRequest[int64]
 	clock  atomic.Int64
 	begun  atomic.Int64
 	finish chan error
@@ -130,7 +130,7 @@ func TestAListDoesNotLastForEver(t *testing.T) {
 // TestAPanicInAListIsAnError: a panic must not end the operator.
 func TestAPanicInAListIsAnError(t *testing.T) {
 	t.Parallel()
-	broken := shared[int]{list: func(context.Context) (int, error) { panic("a mistake") }}
+	broken := sharedRequest[int]{list: func(context.Context) (int, error) { panic("a mistake") }}
 	for range 2 {
 		if _, err := broken.get(t.Context()); err == nil || !strings.Contains(err.Error(), "a mistake") {
 			t.Errorf("the error is %v", err)

@@ -46,7 +46,7 @@ const (
 const maxActive = 100
 
 // statusOf returns the whole status after a pass.
-func statusOf(seen look, found turn, did done, refused *problem) v1.MySQLBackupScheduleStatus {
+func statusOf(seen observed, found decision, did passResult, refused *problem) v1.MySQLBackupScheduleStatus {
 	active := namesOf(seen.instances, instance.isActive)
 	if did.made != "" {
 		active = append(active, did.made)
@@ -75,14 +75,14 @@ func statusOf(seen look, found turn, did done, refused *problem) v1.MySQLBackupS
 }
 
 // setConditions sets the conditions, with one reason for all. Problems that a user must fix come first.
-func setConditions(status *v1.MySQLBackupScheduleStatus, seen look, refused *problem) {
+func setConditions(status *v1.MySQLBackupScheduleStatus, seen observed, refused *problem) {
 	spec := seen.schedule.Spec
 	stalled := seen.problem
 	if stalled == nil {
 		stalled = refused
 	}
 	if stalled == nil {
-		stalled = unkept(seen)
+		stalled = retentionProblem(seen)
 	}
 	failed, isFailed := latestFailure(seen.believed())
 	ready := metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse}
@@ -120,10 +120,10 @@ func set(status *v1.MySQLBackupScheduleStatus, condition metav1.Condition, now t
 }
 
 // believed returns the instances with plausible end times: an end in the future would hide all other instances until then.
-func (l look) believed() []instance {
+func (l observed) believed() []instance {
 	all := slices.Clone(l.instances)
 	for i, one := range all {
-		all[i].ended = transfer.Believed(one.ended, one.made, l.now)
+		all[i].ended = transfer.PlausibleEnd(one.ended, one.made, l.now)
 	}
 	return all
 }
@@ -155,8 +155,8 @@ func momentOf(at time.Time) *metav1.Time {
 	return &moment
 }
 
-// tell returns the events for what happened; none if nothing did.
-func tell(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus) []reconcile.Event {
+// eventsOf returns the events for what happened; none if nothing did.
+func eventsOf(seen observed, found decision, did passResult, after v1.MySQLBackupScheduleStatus) []reconcile.Event {
 	events := []reconcile.Event{}
 	say := func(kind, reason, action, note string) {
 		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: action, Note: note})
@@ -190,7 +190,7 @@ func tell(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus) [
 
 // missed returns the event note for times that passed without a backup, once for each pass that finds more of them. A missing cluster and a
 // rejected instance are in the Ready condition, and need no event at every time.
-func missed(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus) string {
+func missed(seen observed, found decision, did passResult, after v1.MySQLBackupScheduleStatus) string {
 	if !did.at.IsZero() {
 		if found.missed == 0 {
 			return ""

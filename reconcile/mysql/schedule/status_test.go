@@ -11,14 +11,14 @@ import (
 )
 
 // looks makes passes over a schedule at these distances from a time, and returns how many events reported missed times.
-func looks(t *testing.T, seen look, at ...time.Duration) int {
+func looks(t *testing.T, seen observed, at ...time.Duration) int {
 	t.Helper()
 	began, told := seen.now, 0
 	for _, distance := range at {
 		seen.now = began.Add(distance)
-		found, did := decide(seen), done{}
+		found, did := decide(seen), passResult{}
 		after := statusOf(seen, found, did, nil)
-		for _, event := range tell(seen, found, did, after) {
+		for _, event := range eventsOf(seen, found, did, after) {
 			if event.Reason == reasonMissed {
 				told++
 			}
@@ -31,12 +31,12 @@ func looks(t *testing.T, seen look, at ...time.Duration) int {
 // TestMissedTimesAreToldOnce: every change of the backup in progress, such as its progress, causes a pass over its schedule.
 func TestMissedTimesAreToldOnce(t *testing.T) {
 	t.Parallel()
-	minutely := func(seen *look) { seen.times = reads(t, "* * * * *", "") }
-	busy := func(now string) look {
+	minutely := func(seen *observed) { seen.times = reads(t, "* * * * *", "") }
+	busy := func(now string) observed {
 		return story(t, now, minutely, lastAt(t, "2026-06-02 03:00"), has(t, "2026-06-02 03:00", v1.BackupStarted))
 	}
 	for name, test := range map[string]struct {
-		seen look
+		seen observed
 		at   []time.Duration
 		want int
 	}{
@@ -57,7 +57,7 @@ func TestBackupsThatStayForWantOfAClockAreTold(t *testing.T) {
 	t.Parallel()
 	const now = "2026-06-10 12:00"
 	for name, test := range map[string]struct {
-		seen         look
+		seen         observed
 		reason, says string
 	}{
 		"the clocks agree":                {story(t, now, keepFor("72h")), reasonScheduled, ""},
@@ -69,7 +69,7 @@ func TestBackupsThatStayForWantOfAClockAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			told := statusOf(test.seen, decide(test.seen), done{}, nil)
+			told := statusOf(test.seen, decide(test.seen), passResult{}, nil)
 			stalled := meta.FindStatusCondition(told.Conditions, v1.ConditionStalled)
 			same(t, told.Conditions[0].Reason, test.reason)
 			same(t, stalled != nil, test.says != "")
@@ -77,7 +77,7 @@ func TestBackupsThatStayForWantOfAClockAreTold(t *testing.T) {
 				t.Errorf("it says %s: %s", stalled.Reason, stalled.Message)
 			}
 			test.seen.now, test.seen.schedule.Status = test.seen.now.Add(time.Second), told
-			same(t, statusOf(test.seen, decide(test.seen), done{}, nil).Conditions, told.Conditions)
+			same(t, statusOf(test.seen, decide(test.seen), passResult{}, nil).Conditions, told.Conditions)
 		})
 	}
 }
@@ -87,7 +87,7 @@ func TestWhatAClockAheadHasWritten(t *testing.T) {
 	t.Parallel()
 	const now = "2026-06-10 12:00"
 	for name, test := range map[string]struct {
-		seen        look
+		seen        observed
 		last, ended string
 		reason      string
 	}{
@@ -109,7 +109,7 @@ func TestWhatAClockAheadHasWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			told := statusOf(test.seen, decide(test.seen), done{}, nil)
+			told := statusOf(test.seen, decide(test.seen), passResult{}, nil)
 			same(t, told.LastBackup, test.last)
 			ended := time.Time{}
 			if test.ended != "" {

@@ -17,12 +17,12 @@ func (c calendar) forward(after time.Time) time.Time {
 	limit := after.Add(horizon)
 	at := after.Truncate(time.Second).Add(time.Second)
 	for at.Before(limit) {
-		_, end := c.stretch(at)
+		_, end := c.constantOffsetPeriod(at)
 		until := limit
 		if end.Before(limit) {
 			until = end
 		}
-		distance := c.distance(at)
+		distance := c.utcOffset(at)
 		if found, ok := c.firstIn(at.Add(distance), until.Add(distance)); ok {
 			return found.Add(-distance)
 		}
@@ -35,12 +35,12 @@ func (c calendar) forward(after time.Time) time.Time {
 func (c calendar) backward(from, after time.Time) (time.Time, bool) {
 	at := from
 	for at.After(after) {
-		start, _ := c.stretch(at)
+		start, _ := c.constantOffsetPeriod(at)
 		since := after.Add(1)
 		if start.After(since) {
 			since = start
 		}
-		distance := c.distance(at)
+		distance := c.utcOffset(at)
 		if found, ok := c.lastIn(since.Add(distance), at.Add(distance)); ok {
 			return found.Add(-distance), true
 		}
@@ -60,8 +60,8 @@ func (c calendar) ever() bool {
 	return false
 }
 
-// stretch returns a period around the given time, without its end, in which the zone's clocks do not change.
-func (c calendar) stretch(at time.Time) (start, end time.Time) {
+// constantOffsetPeriod returns a period around the given time, without its end, in which the zone's clocks do not change.
+func (c calendar) constantOffsetPeriod(at time.Time) (start, end time.Time) {
 	start, end = at.In(c.zone).ZoneBounds()
 	if start.After(at) {
 		start = at
@@ -76,8 +76,8 @@ func (c calendar) stretch(at time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// distance is the offset of the zone from UTC. A time plus this offset is what the clocks show, written as UTC.
-func (c calendar) distance(at time.Time) time.Duration {
+// utcOffset is the offset of the zone from UTC. A time plus this offset is what the clocks show, written as UTC.
+func (c calendar) utcOffset(at time.Time) time.Duration {
 	_, seconds := at.In(c.zone).Zone()
 	return time.Duration(seconds) * time.Second
 }

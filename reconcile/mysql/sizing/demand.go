@@ -25,7 +25,7 @@ type share struct {
 // sharesOf returns the shares that a user may raise. A packet is in memory three times: on the primary for its replica, in the receiver,
 // and in the worker that applies it.
 func sharesOf(memory int64) []share {
-	ours := Tune(Given{Memory: memory})
+	ours := Tune(Resources{Memory: memory})
 	jobs := ours.number(settingJobs)
 	return []share{
 		{"max_allowed_packet", 64 * mib, 3},
@@ -58,7 +58,7 @@ func Overcommitted(memory int64, asked Settings) string {
 		return ""
 	}
 	wanted := poolOf(memory, asked)
-	size := wanted.inForce()
+	size := wanted.effectiveSize()
 	connections := min(cmp.Or(asked.number("max_connections"), connectionsOf(memory)), mostConnections)
 	more, names := raised(memory, asked)
 	needed := fixedOf(memory) + size + size*22/1000 + connections*connectionSize + more

@@ -21,7 +21,7 @@ func (s Settings) byMemory(memory int64, asked Settings) int64 {
 		return cmp.Or(asked.number(settingPool), defaultPool)
 	}
 	if memory < smallBelow {
-		s.small()
+		s.shrink()
 	} else {
 		tables := between(400, 1000*(memory/mib)/1024, 16000)
 		s.set("table_open_cache", tables)
@@ -39,8 +39,8 @@ func (s Settings) byMemory(memory int64, asked Settings) int64 {
 	return pool.size
 }
 
-// small reduces the memory for statistics and for many tables. performance_schema itself stays on, because the agent reads from it.
-func (s Settings) small() {
+// shrink reduces the memory for statistics and for many tables. performance_schema itself stays on, because the agent reads from it.
+func (s Settings) shrink() {
 	s.set("innodb_log_buffer_size", 16*mib)
 	s.set("table_open_cache", 400)
 	s.set("table_definition_cache", 400)

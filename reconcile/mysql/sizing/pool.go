@@ -35,7 +35,7 @@ func poolOf(memory int64, asked Settings) pool {
 	usual := choose[int64](size < gib, 32*mib, 128*mib)
 	if !isOurs || ofInstances {
 		// With at least 64 chunks in an instance, rounding loses little.
-		usual = between(mib, powerOfTwo(size/found.working()/64), 128*mib)
+		usual = between(mib, powerOfTwo(size/found.effectiveInstances()/64), 128*mib)
 	}
 	found.chunk = max(mib, cmp.Or(asked.number(settingChunk), usual)/mib*mib)
 	if isOurs {
@@ -51,12 +51,12 @@ func instancesOf(size int64, asked Settings) int64 {
 	return between(1, size/(2*gib), usualInstances)
 }
 
-// working is how many instances MySQL makes.
-func (p pool) working() int64 { return choose(p.size < severalFrom, 1, p.instances) }
+// effectiveInstances is how many instances MySQL makes.
+func (p pool) effectiveInstances() int64 { return choose(p.size < severalFrom, 1, p.instances) }
 
-// inForce is the size that MySQL makes of the settings.
-func (p pool) inForce() int64 {
-	size, instances, chunk := max(5*mib, p.size/mib*mib), p.working(), p.chunk
+// effectiveSize is the size that MySQL makes of the settings.
+func (p pool) effectiveSize() int64 {
+	size, instances, chunk := max(5*mib, p.size/mib*mib), p.effectiveInstances(), p.chunk
 	if chunk*instances > size {
 		// MySQL makes the chunks smaller, not the pool larger.
 		chunk = roundUp(roundUp(size, instances)/instances, mib)
@@ -66,9 +66,9 @@ func (p pool) inForce() int64 {
 
 // roundedDown is the largest size, up to this one, that MySQL does not round.
 func (p pool) roundedDown() int64 {
-	unit := p.chunk * p.working()
+	unit := p.chunk * p.effectiveInstances()
 	if unit > p.size {
-		unit = p.working() * mib
+		unit = p.effectiveInstances() * mib
 	}
 	smaller := pool{p.size / unit * unit, p.instances, p.chunk}
 	if smaller.size == p.size {

@@ -62,8 +62,8 @@ func TestMySQLLeavesOurPoolsAsTheyAre(t *testing.T) {
 			for chunk := int64(mib); chunk < 300*gib; chunk += chunk/2 + 3*mib {
 				asked := Settings{settingInstances: fmt.Sprint(instances), settingChunk: fmt.Sprint(chunk)}
 				found := poolOf(memory, asked)
-				if found.size > memory*3/4 || found.size < 32*mib || found.inForce() != found.size {
-					t.Fatalf("%d MiB, %v: %+v, of which MySQL makes %d MiB", memory/mib, asked, found, found.inForce()/mib)
+				if found.size > memory*3/4 || found.size < 32*mib || found.effectiveSize() != found.size {
+					t.Fatalf("%d MiB, %v: %+v, of which MySQL makes %d MiB", memory/mib, asked, found, found.effectiveSize()/mib)
 				}
 			}
 		}
@@ -83,7 +83,7 @@ func TestWhatMySQLMakesOfAPool(t *testing.T) {
 		{3, 1, 1, 5},
 		{100, 1, 128, 100},
 	} {
-		if got := (pool{test.size * mib, test.instances, test.chunk * mib}).inForce(); got != test.want*mib {
+		if got := (pool{test.size * mib, test.instances, test.chunk * mib}).effectiveSize(); got != test.want*mib {
 			t.Errorf("%+v: %d MiB", test, got/mib)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Given is what one mysqld has. Zero means unknown.
-type Given struct {
+// Resources is what one mysqld has. Zero means unknown.
+type Resources struct {
 	// Memory is the memory limit of its container, in bytes.
 	Memory int64
 	// CPU is the CPU limit of its container, in thousandths of a CPU.
@@ -32,7 +32,7 @@ const (
 )
 
 // Tune returns the settings for a member. If something is unknown, MySQL's defaults stay in force.
-func Tune(given Given) Settings { return TuneBeside(given, "") }
+func Tune(given Resources) Settings { return TuneWithConfig(given, "") }
 
 // Config renders a my.cnf. The prefix loose_ makes a release ignore a setting that it does not know (manual, "Program Option Modifiers").
 // Settings that follow in the file win, however they are spelled.
@@ -45,22 +45,22 @@ func (s Settings) Config() string {
 	return text.String()
 }
 
-// TuneBeside returns the settings for a member that fit the user's my.cnf, which follows them in the file: some of ours would change the
+// TuneWithConfig returns the settings for a member that fit the user's my.cnf, which follows them in the file: some of ours would change the
 // meaning of a setting that the user chooses.
-func TuneBeside(given Given, config string) Settings {
+func TuneWithConfig(given Resources, config string) Settings {
 	asked, chosen := settingsIn(config), Settings{}
 	chosen.byCPU(given.CPU)
 	pool := chosen.byMemory(given.Memory, asked)
 	chosen.byVolume(given.Volume, pool, asked)
-	if Names(config, "innodb_log_file_size") || Names(config, "innodb_log_files_in_group") {
+	if HasSetting(config, "innodb_log_file_size") || HasSetting(config, "innodb_log_files_in_group") {
 		// MySQL ignores both if this one is set (manual, "innodb_redo_log_capacity").
 		delete(chosen, "innodb_redo_log_capacity")
 	}
 	return chosen
 }
 
-// Names reports whether the text of a my.cnf names a setting, however it is spelled there.
-func Names(config, setting string) bool {
+// HasSetting reports whether the text of a my.cnf names a setting, however it is spelled there.
+func HasSetting(config, setting string) bool {
 	_, named := settingsIn(config)[setting]
 	return named
 }

@@ -22,27 +22,27 @@ func TestWhatIsChosenFits(t *testing.T) {
 func TestSettingsFollowWhatIsGiven(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		given Given
+		given Resources
 		want  Settings
 	}{
-		"nothing known": {Given{}, Settings{}},
-		"half a CPU": {Given{CPU: 500}, Settings{
+		"nothing known": {Resources{}, Settings{}},
+		"half a CPU": {Resources{CPU: 500}, Settings{
 			"container_aware": "ON", "innodb_read_io_threads": "2", "innodb_write_io_threads": "2", "innodb_purge_threads": "1",
 			"innodb_log_writer_threads": "OFF", "replica_parallel_workers": "4",
 		}},
-		"64 CPUs": {Given{CPU: 64000}, Settings{
+		"64 CPUs": {Resources{CPU: 64000}, Settings{
 			"container_aware": "ON", "innodb_read_io_threads": "8", "innodb_write_io_threads": "8", "innodb_purge_threads": "4",
 			"innodb_log_writer_threads": "ON", "replica_parallel_workers": "64",
 		}},
-		"the default volume": {Given{Volume: gib}, Settings{
+		"the default volume": {Resources{Volume: gib}, Settings{
 			"max_binlog_size": "16777216", "relay_log_space_limit": "134217728", "innodb_max_undo_log_size": "67108864",
 			"innodb_redo_log_capacity": "104857600", "innodb_temp_data_file_path": "ibtmp1:12M:autoextend:max:256M",
 		}},
-		"the smallest volume": {Given{Volume: 256 * mib}, Settings{
+		"the smallest volume": {Resources{Volume: 256 * mib}, Settings{
 			"max_binlog_size": "16777216", "relay_log_space_limit": "67108864", "innodb_max_undo_log_size": "67108864",
 			"innodb_redo_log_capacity": "26214400", "innodb_temp_data_file_path": "ibtmp1:12M:autoextend:max:256M",
 		}},
-		"a terabyte": {Given{Volume: 1024 * gib}, Settings{
+		"a terabyte": {Resources{Volume: 1024 * gib}, Settings{
 			"max_binlog_size": "1073741824", "relay_log_space_limit": "137438953472",
 			"innodb_max_undo_log_size": "1073741824", "innodb_redo_log_capacity": "104857600", "innodb_temp_data_file_path": "ibtmp1:12M:autoextend:max:131072M",
 		}},
@@ -55,7 +55,7 @@ func TestSettingsFollowWhatIsGiven(t *testing.T) {
 
 func TestSettingsOfMemory(t *testing.T) {
 	t.Parallel()
-	small, large := Tune(Given{Memory: gib, Volume: 10 * gib}), Tune(Given{Memory: 16 * gib, Volume: 100 * gib})
+	small, large := Tune(Resources{Memory: gib, Volume: 10 * gib}), Tune(Resources{Memory: 16 * gib, Volume: 100 * gib})
 	for name, want := range map[string][2]string{
 		"innodb_buffer_pool_size":                    {"469762048", "12079595520"},
 		"innodb_redo_log_capacity":                   {"117440512", "3019898880"},
@@ -78,7 +78,7 @@ func TestSettingsOfMemory(t *testing.T) {
 func TestHugeVolumes(t *testing.T) {
 	t.Parallel()
 	for _, volume := range []int64{64 << 40, 512 << 40, 1 << 50, 1<<63 - 1} {
-		if got := Tune(Given{Volume: volume})["innodb_temp_data_file_path"]; got != "ibtmp1:12M:autoextend:max:1048576M" {
+		if got := Tune(Resources{Volume: volume})["innodb_temp_data_file_path"]; got != "ibtmp1:12M:autoextend:max:1048576M" {
 			t.Errorf("a volume of %d TiB: %s", volume>>40, got)
 		}
 	}
@@ -91,7 +91,7 @@ func TestHowLargeATransactionMayBe(t *testing.T) {
 		if got := TransactionLimit(volume); got != want || got%4096 != 0 {
 			t.Errorf("a volume of %d MiB: %d, want %d", volume/mib, got, want)
 		}
-		if _, set := Tune(Given{Memory: 4 * gib, CPU: 4000, Volume: volume})["max_binlog_cache_size"]; set {
+		if _, set := Tune(Resources{Memory: 4 * gib, CPU: 4000, Volume: volume})["max_binlog_cache_size"]; set {
 			t.Error("replicas have a limit, too")
 		}
 	}
@@ -100,7 +100,7 @@ func TestHowLargeATransactionMayBe(t *testing.T) {
 // TestWhatTheUserChoosesMeansWhatItSays: none of our settings changes the meaning of the user's settings.
 func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 	t.Parallel()
-	given := Given{Memory: 4 * gib, CPU: 4000, Volume: 100 * gib}
+	given := Resources{Memory: 4 * gib, CPU: 4000, Volume: 100 * gib}
 	for name, test := range map[string]struct{ config, setting, want string }{
 		"none of these settings":                       {"[mysqld]\nmax_connections = 5\n", "innodb_redo_log_capacity", "704643072"},
 		"redo logs as before MySQL 8.0.30":             {"[mysqld]\ninnodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
@@ -111,7 +111,7 @@ func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 		"the redo log fits the user's pool":            {"[mysqld]\ninnodb_buffer_pool_size = 2G\n", "innodb_redo_log_capacity", "536870912"},
 		"no size of the pool":                          {"[mysqld]\ninnodb_buffer_pool_dump_pct = 75\n", "innodb_buffer_pool_chunk_size", "134217728"},
 	} {
-		if got := TuneBeside(given, test.config)[test.setting]; got != test.want {
+		if got := TuneWithConfig(given, test.config)[test.setting]; got != test.want {
 			t.Errorf("%s: %s is %q, want %q", name, test.setting, got, test.want)
 		}
 	}
@@ -120,11 +120,11 @@ func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 		"max_binlog_size = 1G\nloose-max_relay_log_size = 64M\n": "268435456", "max_relay_log_size = 0\nmax_binlog_size = 5T\n": "4294967296",
 		"max_binlog_size = 1G\nmax-binlog-size = 16M\n": "134217728",
 	} {
-		if got := TuneBeside(Given{Volume: gib}, config)["relay_log_space_limit"]; got != want {
+		if got := TuneWithConfig(Resources{Volume: gib}, config)["relay_log_space_limit"]; got != want {
 			t.Errorf("%q: relay_log_space_limit is %s, want %s", config, got, want)
 		}
 	}
-	if got := TuneBeside(Given{Volume: gib}, "innodb_buffer_pool_size = 1G\n")["innodb_buffer_pool_chunk_size"]; got != "" {
+	if got := TuneWithConfig(Resources{Volume: gib}, "innodb_buffer_pool_size = 1G\n")["innodb_buffer_pool_chunk_size"]; got != "" {
 		t.Errorf("the memory is unknown, and innodb_buffer_pool_chunk_size is %s", got)
 	}
 }

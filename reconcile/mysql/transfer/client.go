@@ -41,7 +41,7 @@ func (c *Client) Progress(ctx context.Context, podIP, host string) (Progress, er
 	if err != nil {
 		return Progress{}, fmt.Errorf("ask %s for its progress: %w", podIP, err)
 	}
-	client := agent.Questioner(c.security, host)
+	client := agent.NewPodClient(c.security, host)
 	defer client.CloseIdleConnections()
 	body, err := agent.Ask(client, request, maxBody)
 	if err != nil {

@@ -15,10 +15,10 @@ func EndedAt(said, made time.Time) time.Time {
 	return said
 }
 
-// Believed returns when a backup ended, as far as the time is plausible. A clock that was ahead wrote an end in the future, which would
+// PlausibleEnd returns when a backup ended, as far as the time is plausible. A clock that was ahead wrote an end in the future, which would
 // hide until then that no backup has succeeded since. The result is then the earlier time at which the API server, by its own clock,
 // created the instance; zero if that is in the future, too. An end before the creation is not plausible either (EndedAt).
-func Believed(ended, made, now time.Time) time.Time {
+func PlausibleEnd(ended, made, now time.Time) time.Time {
 	limit := now.Add(ClockTolerance)
 	for _, one := range []time.Time{EndedAt(ended, made), made} {
 		if !one.After(limit) {

@@ -17,7 +17,7 @@ func TestEndsThatClocksProveWrongAreNotBelieved(t *testing.T) {
 		"the clock is a year behind now": {now.AddDate(1, 0, 0), now.AddDate(1, 0, -1), time.Time{}},
 		"it was behind then and is now":  {now.Add(-time.Minute), now.AddDate(1, 0, 0), time.Time{}},
 	} {
-		if got := Believed(test.ended, test.made, now); !got.Equal(test.want) {
+		if got := PlausibleEnd(test.ended, test.made, now); !got.Equal(test.want) {
 			t.Errorf("%s: it ended at %v, want %v", name, got, test.want)
 		}
 	}

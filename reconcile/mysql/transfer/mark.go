@@ -13,9 +13,9 @@ import (
 // unnamed is the value of marks of earlier builds, which name no schedule.
 const unnamed = "true"
 
-// Expiring returns the patch that marks an instance for a schedule's retention. It adds the finalizer, so that the instance stays until its
+// ExpirePatch returns the patch that marks an instance for a schedule's retention. It adds the finalizer, so that the instance stays until its
 // data is deleted. The finalizers of others stay.
-func Expiring(object *unstructured.Unstructured, schedule types.UID) map[string]any {
+func ExpirePatch(object *unstructured.Unstructured, schedule types.UID) map[string]any {
 	finalizers := object.GetFinalizers()
 	if !slices.Contains(finalizers, FinalizerData) {
 		finalizers = append(finalizers, FinalizerData)
@@ -34,9 +34,9 @@ func ExpiredBy(annotations map[string]string) (schedule types.UID, expired bool)
 	return types.UID(value), expired
 }
 
-// Sparing returns the patch that removes the mark. It also removes the finalizer, unless the policy of the instance, or else of its
+// UnexpirePatch returns the patch that removes the mark. It also removes the finalizer, unless the policy of the instance, or else of its
 // schedule, deletes the data with the instance. With a finalizer that stayed, the data would be deleted when a user deletes the instance.
-func Sparing(object *unstructured.Unstructured, schedules v1.DeletionPolicy) map[string]any {
+func UnexpirePatch(object *unstructured.Unstructured, schedules v1.DeletionPolicy) map[string]any {
 	metadata := map[string]any{"annotations": map[string]any{AnnotationExpired: nil}}
 	own, _, _ := unstructured.NestedString(object.Object, "spec", "deletionPolicy")
 	if cmp.Or(v1.DeletionPolicy(own), schedules) != v1.DeleteData {

@@ -33,7 +33,7 @@ func TestWhatIsSparedIsAsItWas(t *testing.T) {
 				object.Object["spec"] = map[string]any{"deletionPolicy": string(test.own)}
 			}
 			object.SetFinalizers([]string{foreign, FinalizerData})
-			changes := Sparing(object, test.schedules)
+			changes := UnexpirePatch(object, test.schedules)
 			annotations, _, _ := unstructured.NestedMap(changes, "metadata", "annotations")
 			if value, there := annotations[AnnotationExpired]; !there || value != nil {
 				t.Errorf("the mark stays: %v", changes)
@@ -59,7 +59,7 @@ func TestAMarkTellsWhoMadeIt(t *testing.T) {
 	t.Parallel()
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetFinalizers([]string{"somebody.example.com/else"})
-	changes := Expiring(object, "uid-nightly")
+	changes := ExpirePatch(object, "uid-nightly")
 	value, _, _ := unstructured.NestedString(changes, "metadata", "annotations", AnnotationExpired)
 	if got := strings.Join(finalizersAfter(object, changes), " "); got != "somebody.example.com/else "+FinalizerData {
 		t.Errorf("the finalizers are %q", got)

@@ -7,20 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Sightings records since when this process has observed something of an object. It measures waiting times with one clock: times in objects
+// Stopwatch records since when this process has observed something of an object. It measures waiting times with one clock: times in objects
 // come from other clocks, which may differ by hours. A new operator process starts to count at zero.
-type Sightings struct {
+type Stopwatch struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]map[string]time.Time
 }
 
-// NewSightings returns empty Sightings.
-func NewSightings() *Sightings {
-	return &Sightings{seen: map[types.NamespacedName]map[string]time.Time{}}
+// NewStopwatch returns empty Sightings.
+func NewStopwatch() *Stopwatch {
+	return &Stopwatch{seen: map[types.NamespacedName]map[string]time.Time{}}
 }
 
 // Waited returns for how long this process has observed what, and records it if it is new.
-func (s *Sightings) Waited(key types.NamespacedName, what string, now time.Time) time.Duration {
+func (s *Stopwatch) Waited(key types.NamespacedName, what string, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen[key] == nil {
@@ -35,14 +35,14 @@ func (s *Sightings) Waited(key types.NamespacedName, what string, now time.Time)
 }
 
 // End removes what: if it appears again, it counts from zero.
-func (s *Sightings) End(key types.NamespacedName, what string) {
+func (s *Stopwatch) End(key types.NamespacedName, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen[key], what)
 }
 
 // Forget removes everything about an object.
-func (s *Sightings) Forget(key types.NamespacedName) {
+func (s *Stopwatch) Forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, key)

@@ -9,7 +9,7 @@ import (
 
 func TestPatienceIsMeasuredByOneClock(t *testing.T) {
 	t.Parallel()
-	kept, start := NewSightings(), time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	kept, start := NewStopwatch(), time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	one, other := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "other"}
 	for _, look := range []struct {
 		key  types.NamespacedName

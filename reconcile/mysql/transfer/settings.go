@@ -42,11 +42,11 @@ func DataSettings(config map[string]string) map[string]string {
 	return chosen
 }
 
-// Misfits returns the settings with which a backup's data files cannot start, and the values that they need. made are the settings of the
+// SettingMismatches returns the settings with which a backup's data files cannot start, and the values that they need. made are the settings of the
 // server that was copied. wanted are those of the server that will start; MySQL's defaults apply to all others. A setting that the backup
 // does not report is not compared.
-func Misfits(made, wanted map[string]string) []Misfit {
-	var found []Misfit
+func SettingMismatches(made, wanted map[string]string) []SettingMismatch {
+	var found []SettingMismatch
 	for _, known := range dataSettings() {
 		needs, told := made[known.name]
 		has, chosen := wanted[known.name]
@@ -54,14 +54,14 @@ func Misfits(made, wanted map[string]string) []Misfit {
 			has = known.standard
 		}
 		if told && known.meaning(needs) != known.meaning(has) {
-			found = append(found, Misfit{known.name, needs, has})
+			found = append(found, SettingMismatch{known.name, needs, has})
 		}
 	}
 	return found
 }
 
-// Misfit is a setting that a backup's data files need, and the value that the server has.
-type Misfit struct{ Name, Needs, Has string }
+// SettingMismatch is a setting that a backup's data files need, and the value that the server has.
+type SettingMismatch struct{ Name, Needs, Has string }
 
 // plain returns a value of my.cnf without its quotes.
 func plain(value string) string {

@@ -90,8 +90,8 @@ type release struct {
 	since  bool
 }
 
-// leastPatch returns the first patch release of a series that the table certainly describes.
-func leastPatch(series string) int {
+// firstDescribedPatch returns the first patch release of a series that the table certainly describes.
+func firstDescribedPatch(series string) int {
 	return map[string]int{"8.0": 41, "8.4": 6, "9.7": 4, "26.7": 0}[series]
 }
 
@@ -106,7 +106,7 @@ func releaseOf(version string) release {
 	}
 	major, minor, patch := number(1), number(2), number(3)
 	told := release{version: found[0], since: isBetween(major, minor, patch)}
-	if series := fmt.Sprintf("%d.%d", major, minor); slices.Contains(described(), series) && patch >= leastPatch(series) {
+	if series := fmt.Sprintf("%d.%d", major, minor); slices.Contains(described(), series) && patch >= firstDescribedPatch(series) {
 		told.series = series
 	}
 	return told
@@ -114,7 +114,7 @@ func releaseOf(version string) release {
 
 // isBetween reports whether a release is from 8.0.41 to 26.7.
 func isBetween(major, minor, patch int) bool {
-	isLateEnough := major > 8 || major == 8 && (minor > 0 || patch >= leastPatch("8.0"))
+	isLateEnough := major > 8 || major == 8 && (minor > 0 || patch >= firstDescribedPatch("8.0"))
 	return isLateEnough && (major < 26 || major == 26 && minor <= 7)
 }
 

@@ -45,7 +45,7 @@ func setUp(ctx context.Context, o options, out io.Writer) (*bench, error) {
 		return nil, err
 	}
 	b := &bench{options: o, kubectl: kubectl, namespace: "bench-" + strings.ToLower(rand.Text()[:6]), scratch: scratch}
-	if err := kube.MakeRoom(ctx, kubectl); err != nil {
+	if err := kube.DeleteDeployedOperators(ctx, kubectl); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(scratch))
 	}
 	fmt.Fprintln(out, "operator: starting the one that was built")

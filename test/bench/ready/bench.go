@@ -96,7 +96,7 @@ func (b *bench) ensureOperator(ctx context.Context, out io.Writer) error {
 			return nil
 		}
 	}
-	if err := kube.MakeRoom(ctx, b.kubectl); err != nil {
+	if err := kube.DeleteDeployedOperators(ctx, b.kubectl); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "operator: starting %s\n", wanted.Image)

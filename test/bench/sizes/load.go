@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// rowSize is how much of the pool and the volume a row takes, in bytes: a page has 14 of them.
+	// rowSize is how much of the pool and the volume a row takes, in bytes: a page has about 14 rows.
 	rowSize = 1190
 	// workers read and write; the other connections wait.
 	workers = 8
 	// startLimit bounds a start, loadLimit the loading of data.
-	startLimit, loadLimit = 3*time.Minute, 20 * time.Minute
+	startLimit, loadLimit = 3 * time.Minute, 20 * time.Minute
 	// purgeEvery is how often binary logs are purged that no member needs, as the agent does where the volume has little room.
 	purgeEvery = 2 * time.Second
 	// stuckAfter is how long transactions may take to end after the window. Those that wait for room on a full volume do not end.

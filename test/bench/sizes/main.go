@@ -74,7 +74,7 @@ type place struct {
 
 // compare tries one size with both settings, on the same amount of data.
 func compare(ctx context.Context, o options, out io.Writer, at place) error {
-	tuned := sizing.Tune(sizing.Given{Memory: at.memory, CPU: 2000, Volume: at.volume})
+	tuned := sizing.Tune(sizing.Resources{Memory: at.memory, CPU: 2000, Volume: at.volume})
 	data := dataFor(tuned, at.volume)
 	fmt.Fprintf(out, "\n%s: pool %s, %s connections, %d MiB of data\n", at.name, tuned[poolName], tuned[connectionsName], data>>20)
 	seen := map[string]trial{}

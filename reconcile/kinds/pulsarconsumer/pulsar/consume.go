@@ -29,7 +29,7 @@ type Consumer struct {
 	// limits is usualLimits if zero.
 	limits limits
 	// link is the link of the current subscription; nil if there is none.
-	link atomic.Pointer[link]
+	link atomic.Pointer[connectionState]
 }
 
 // Run subscribes, logs every message, and acknowledges it after that. It retries without limit if Pulsar cannot be reached, refuses, or
@@ -43,7 +43,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if c.Settings.Subscription == "" {
 		return fmt.Errorf("read %s: it is not set: name the subscription", podenv.Subscription)
 	}
-	between := &pause{next: firstPause}
+	between := &backoffPolicy{next: firstPause}
 	for {
 		err := c.session(ctx, between)
 		if ctx.Err() != nil {
@@ -66,7 +66,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 // Ready reports whether the consumer is subscribed and connected.
 func (c *Consumer) Ready() bool {
 	current := c.link.Load()
-	return current != nil && current.whole()
+	return current != nil && current.isConnected()
 }
 
 // Handler answers kubelet's readiness probe.
@@ -87,16 +87,16 @@ func (c *Consumer) within() limits {
 }
 
 // session subscribes and consumes until ctx ends, or the subscription is lost and not restored.
-func (c *Consumer) session(ctx context.Context, between *pause) error {
-	said := &trouble{}
+func (c *Consumer) session(ctx context.Context, between *backoffPolicy) error {
+	said := &lastWarning{}
 	opened, err := open(c.Settings, said.watch(c.Log), c.within())
 	if err != nil {
 		return err
 	}
-	connection := &link{now: time.Now, log: c.Log}
+	connection := &connectionState{now: time.Now, log: c.Log}
 	subscription, partitions, err := c.subscribe(ctx, opened, connection)
 	if err != nil {
-		bounded(opened.Close)
+		runWithTimeout(opened.Close)
 		if why := said.take(); why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
 		}
@@ -116,7 +116,7 @@ func (c *Consumer) session(ctx context.Context, between *pause) error {
 		between.Reset()
 	}
 	// A request of the census may still be in progress. It must end before the client is closed, or it would open the client again.
-	if !bounded(func() { subscription.Close(); <-asked.ended; opened.Close() }) {
+	if !runWithTimeout(func() { subscription.Close(); <-asked.ended; opened.Close() }) {
 		c.Log.Warn("the broker did not answer the request to close the subscription: it delivers the messages to other consumers when it notices", "waited", closeTimeout.String())
 	} else if ctx.Err() != nil {
 		c.Log.Info("stopped")
@@ -126,7 +126,7 @@ func (c *Consumer) session(ctx context.Context, between *pause) error {
 
 // subscribe returns a subscription, and the topic's partitions that it covers. The library's calls take no context; subscribe waits for
 // them only until ctx ends.
-func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connection *link) (client.Consumer, []string, error) {
+func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connection *connectionState) (client.Consumer, []string, error) {
 	type result struct {
 		consumer   client.Consumer
 		partitions []string
@@ -154,7 +154,7 @@ func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connecti
 }
 
 // options returns the options of a subscription to a topic with this number of partitions.
-func (c *Consumer) options(partitions int, connection *link) client.ConsumerOptions {
+func (c *Consumer) options(partitions int, connection *connectionState) client.ConsumerOptions {
 	return client.ConsumerOptions{
 		Topic: c.Settings.Topic, SubscriptionName: c.Settings.Subscription, Name: c.Settings.Consumer,
 		Type: client.Shared, ReceiverQueueSize: queueFor(partitions), AutoDiscoveryPeriod: noDiscovery, BackOffPolicyFunc: connection.policy,
@@ -168,7 +168,7 @@ func (c *Consumer) options(partitions int, connection *link) client.ConsumerOpti
 var errLost = errors.New("the connection was lost and not restored")
 
 // consume takes messages one after another, until changed returns an error.
-func (c *Consumer) consume(ctx context.Context, subscription client.Consumer, connection *link, changed <-chan error) error {
+func (c *Consumer) consume(ctx context.Context, subscription client.Consumer, connection *connectionState, changed <-chan error) error {
 	patience := c.within().lost
 	watch := time.NewTicker(min(watchEvery, patience))
 	defer watch.Stop()
@@ -211,8 +211,8 @@ func (c *Consumer) write(ctx context.Context, message client.Message) error {
 	return nil
 }
 
-// bounded runs a function that may hang, and reports whether it ended in time.
-func bounded(do func()) bool {
+// runWithTimeout runs a function that may hang, and reports whether it ended in time.
+func runWithTimeout(do func()) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -45,7 +45,7 @@ func TestReadinessIsAnsweredOverHTTP(t *testing.T) {
 	if got := ask(); got != http.StatusServiceUnavailable {
 		t.Errorf("without a subscription it answers %d", got)
 	}
-	subscribed := &link{now: time.Now, log: discard()}
+	subscribed := &connectionState{now: time.Now, log: discard()}
 	c.link.Store(subscribed)
 	if got := ask(); got != http.StatusOK {
 		t.Errorf("with a subscription it answers %d", got)

@@ -10,21 +10,21 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar/backoff"
 )
 
-// link records whether a consumer is connected. The library does not report this. But for each partition that it loses, it asks for a
+// connectionState records whether a consumer is connected. The library does not report this. But for each partition that it loses, it asks for a
 // back-off, and resets the back-off when the partition is connected again.
-type link struct {
+type connectionState struct {
 	now func() time.Time
 	log interface {
 		Info(message string, arguments ...any)
 	}
 
 	mu   sync.Mutex
-	lost map[*pause]time.Time
+	lost map[*backoffPolicy]time.Time
 }
 
 // policy implements the library's BackOffPolicyFunc.
-func (l *link) policy() backoff.Policy {
-	lost := &pause{next: firstPause}
+func (l *connectionState) policy() backoff.Policy {
+	lost := &backoffPolicy{next: firstPause}
 	lost.done = func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -36,22 +36,22 @@ func (l *link) policy() backoff.Policy {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost == nil {
-		l.lost = map[*pause]time.Time{}
+		l.lost = map[*backoffPolicy]time.Time{}
 	}
 	l.lost[lost] = l.now()
 	l.log.Info("connection lost, connecting again")
 	return lost
 }
 
-// whole reports whether no partition is lost.
-func (l *link) whole() bool {
+// isConnected reports whether no partition is lost.
+func (l *connectionState) isConnected() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.lost) == 0
 }
 
 // lostFor returns the time since the earliest loss; 0 if no partition is lost.
-func (l *link) lostFor() time.Duration {
+func (l *connectionState) lostFor() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	longest := time.Duration(0)
@@ -61,25 +61,25 @@ func (l *link) lostFor() time.Duration {
 	return longest
 }
 
-// pause is a back-off. It doubles with each attempt up to lastPause, and adds up to a fifth, so that the replicas do not connect all at
+// backoffPolicy is a back-off. It doubles with each attempt up to lastPause, and adds up to a fifth, so that the replicas do not connect all at
 // once.
-type pause struct {
+type backoffPolicy struct {
 	next time.Duration
 	done func()
 }
 
 // Next implements backoff.Policy.
-func (p *pause) Next() time.Duration {
+func (p *backoffPolicy) Next() time.Duration {
 	now := p.next
 	p.next = min(2*p.next, lastPause)
 	return now + rand.N(now/5) //nolint:gosec // not a secret
 }
 
 // IsMaxBackoffReached implements backoff.Policy.
-func (p *pause) IsMaxBackoffReached() bool { return p.next >= lastPause }
+func (p *backoffPolicy) IsMaxBackoffReached() bool { return p.next >= lastPause }
 
 // Reset implements backoff.Policy: the library calls it when it is connected.
-func (p *pause) Reset() {
+func (p *backoffPolicy) Reset() {
 	p.next = firstPause
 	if p.done != nil {
 		p.done()

@@ -13,39 +13,41 @@ import (
 
 // libraryLog writes the library's log into the consumer's log at a lower level: the library's messages about itself are for debugging.
 func libraryLog(log *slog.Logger) library.Logger {
-	return library.NewLoggerWithSlog(slog.New(quiet{log.Handler()}))
+	return library.NewLoggerWithSlog(slog.New(quietHandler{log.Handler()}))
 }
 
-// quiet lowers the level by one, except for warnings and errors. The library's errors are mostly attempts that it repeats.
-type quiet struct {
+// quietHandler lowers the level by one, except for warnings and errors. The library's errors are mostly attempts that it repeats.
+type quietHandler struct {
 	slog.Handler
 }
 
 const oneLevel = slog.LevelInfo - slog.LevelDebug
 
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+func (q quietHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn || q.Handler.Enabled(ctx, level-oneLevel)
 }
 
-func (q quiet) Handle(ctx context.Context, record slog.Record) error {
+func (q quietHandler) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level < slog.LevelWarn {
 		record.Level -= oneLevel
 	}
 	return q.Handler.Handle(ctx, record)
 }
 
-func (q quiet) WithAttrs(attributes []slog.Attr) slog.Handler {
-	return quiet{q.Handler.WithAttrs(attributes)}
+func (q quietHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return quietHandler{q.Handler.WithAttrs(attributes)}
 }
-func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
+func (q quietHandler) WithGroup(name string) slog.Handler {
+	return quietHandler{q.Handler.WithGroup(name)}
+}
 
-// trouble keeps the last warning that was logged. The library's errors are only "connection error"; the broker's answer is only in its log.
-type trouble struct {
+// lastWarning keeps the last warning that was logged. The library's errors are only "connection error"; the broker's answer is only in its log.
+type lastWarning struct {
 	mu   sync.Mutex
 	last string
 }
 
-func (t *trouble) take() string {
+func (t *lastWarning) take() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := t.last
@@ -54,22 +56,22 @@ func (t *trouble) take() string {
 }
 
 // watch returns a logger whose warnings trouble keeps too.
-func (t *trouble) watch(log *slog.Logger) *slog.Logger {
-	return slog.New(watching{Handler: log.Handler(), trouble: t})
+func (t *lastWarning) watch(log *slog.Logger) *slog.Logger {
+	return slog.New(warningHandler{Handler: log.Handler(), trouble: t})
 }
 
-type watching struct {
+type warningHandler struct {
 	slog.Handler
-	trouble *trouble
+	trouble *lastWarning
 	// attributes has the logger's attributes: an error may be one of them.
 	attributes []slog.Attr
 }
 
-func (w watching) Enabled(ctx context.Context, level slog.Level) bool {
+func (w warningHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn || w.Handler.Enabled(ctx, level)
 }
 
-func (w watching) Handle(ctx context.Context, record slog.Record) error {
+func (w warningHandler) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level >= slog.LevelWarn {
 		w.keep(record)
 	}
@@ -79,10 +81,10 @@ func (w watching) Handle(ctx context.Context, record slog.Record) error {
 	return w.Handler.Handle(ctx, record)
 }
 
-// repetitive is the prefix of warnings that only repeat the error that they lead to.
-const repetitive = "Failed to create consumer"
+// repeatedPrefix is the prefix of warnings that only repeat the error that they lead to.
+const repeatedPrefix = "Failed to create consumer"
 
-func (w watching) keep(record slog.Record) {
+func (w warningHandler) keep(record slog.Record) {
 	said := []string{strings.TrimRight(record.Message, ". ")}
 	note := func(attribute slog.Attr) bool {
 		if attribute.Key == "error" {
@@ -94,7 +96,7 @@ func (w watching) keep(record slog.Record) {
 		note(attribute)
 	}
 	record.Attrs(note)
-	if strings.HasPrefix(record.Message, repetitive) {
+	if strings.HasPrefix(record.Message, repeatedPrefix) {
 		return
 	}
 	w.trouble.mu.Lock()
@@ -102,10 +104,10 @@ func (w watching) keep(record slog.Record) {
 	w.trouble.last = strings.Join(said, ": ")
 }
 
-func (w watching) WithAttrs(attributes []slog.Attr) slog.Handler {
-	return watching{w.Handler.WithAttrs(attributes), w.trouble, append(append([]slog.Attr{}, w.attributes...), attributes...)}
+func (w warningHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return warningHandler{w.Handler.WithAttrs(attributes), w.trouble, append(append([]slog.Attr{}, w.attributes...), attributes...)}
 }
 
-func (w watching) WithGroup(name string) slog.Handler {
-	return watching{w.Handler.WithGroup(name), w.trouble, w.attributes}
+func (w warningHandler) WithGroup(name string) slog.Handler {
+	return warningHandler{w.Handler.WithGroup(name), w.trouble, w.attributes}
 }

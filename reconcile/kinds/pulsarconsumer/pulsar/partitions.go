@@ -28,8 +28,8 @@ const noDiscovery = 10 * 365 * 24 * time.Hour
 
 var errPartitions = errors.New("the topic has other partitions than at the time of the subscription")
 
-// census asks for the topic's partitions at intervals, in parallel to the reception of messages: an answer may take time.
-type census struct {
+// partitionWatch asks for the topic's partitions at intervals, in parallel to the reception of messages: an answer may take time.
+type partitionWatch struct {
 	// changed gets one error, errPartitions, when the partitions differ from the first ones.
 	changed chan error
 	// ended is closed when the census sends no more requests.
@@ -38,8 +38,8 @@ type census struct {
 
 // census starts to ask. It continues until ctx ends or the partitions differ from known. A failed request does not affect the subscription.
 // While the connection is lost, it sends no request.
-func (c *Consumer) census(ctx context.Context, broker asked, connection *link, known []string) census {
-	begun := census{changed: make(chan error, 1), ended: make(chan struct{})}
+func (c *Consumer) census(ctx context.Context, broker partitionLister, connection *connectionState, known []string) partitionWatch {
+	begun := partitionWatch{changed: make(chan error, 1), ended: make(chan struct{})}
 	go func() {
 		defer close(begun.ended)
 		often := time.NewTicker(c.within().ask)
@@ -50,7 +50,7 @@ func (c *Consumer) census(ctx context.Context, broker asked, connection *link, k
 				return
 			case <-often.C:
 			}
-			if !connection.whole() {
+			if !connection.isConnected() {
 				continue
 			}
 			now, err := broker.TopicPartitions(c.Settings.Topic)
@@ -68,7 +68,7 @@ func (c *Consumer) census(ctx context.Context, broker asked, connection *link, k
 	return begun
 }
 
-// asked is the part of the library's client that returns a topic's partitions. A topic without partitions is its own only partition.
-type asked interface {
+// partitionLister is the part of the library's client that returns a topic's partitions. A topic without partitions is its own only partition.
+type partitionLister interface {
 	TopicPartitions(topic string) ([]string, error)
 }

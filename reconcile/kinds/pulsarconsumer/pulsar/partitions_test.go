@@ -157,7 +157,7 @@ func TestAQuestionThatFailsIsNoReasonToEnd(t *testing.T) {
 func TestTheLibraryLooksForNoPartitions(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour
-	if period := (&Consumer{}).options(2, &link{}).AutoDiscoveryPeriod; period < year {
+	if period := (&Consumer{}).options(2, &connectionState{}).AutoDiscoveryPeriod; period < year {
 		t.Errorf("it looks for further partitions every %s", period)
 	}
 }

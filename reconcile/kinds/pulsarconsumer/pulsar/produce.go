@@ -14,8 +14,8 @@ import (
 // produceTimeout limits one message, including the connection.
 const produceTimeout = 30 * time.Second
 
-// Sending has the messages to send.
-type Sending struct {
+// ProduceOptions has the messages to send.
+type ProduceOptions struct {
 	// Message is the payload, Count the number of times to send it.
 	Message []byte
 	Count   int
@@ -24,17 +24,17 @@ type Sending struct {
 }
 
 // Produce sends a message to the topic. It is for trying a consumer.
-func Produce(ctx context.Context, settings Settings, log *slog.Logger, what Sending) error {
+func Produce(ctx context.Context, settings Settings, log *slog.Logger, what ProduceOptions) error {
 	return produceWithin(ctx, usualLimits(), settings, log, what)
 }
 
-func produceWithin(ctx context.Context, within limits, settings Settings, log *slog.Logger, what Sending) error {
-	said := &trouble{}
+func produceWithin(ctx context.Context, within limits, settings Settings, log *slog.Logger, what ProduceOptions) error {
+	said := &lastWarning{}
 	opened, err := open(settings, said.watch(log), within)
 	if err != nil {
 		return err
 	}
-	defer bounded(opened.Close)
+	defer runWithTimeout(opened.Close)
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(what.Count)*produceTimeout, fmt.Errorf("not sent within %s", produceTimeout))
 	defer cancel()
 	if err := produce(ctx, opened, settings.Topic, what); err != nil {
@@ -46,13 +46,13 @@ func produceWithin(ctx context.Context, within limits, settings Settings, log *s
 	return nil
 }
 
-func produce(ctx context.Context, opened client.Client, topic string, what Sending) error {
+func produce(ctx context.Context, opened client.Client, topic string, what ProduceOptions) error {
 	// The library ends this call itself after within.answer.
 	producer, err := opened.CreateProducer(client.ProducerOptions{Topic: topic, SendTimeout: produceTimeout, DisableBatching: true})
 	if err != nil {
 		return fmt.Errorf("produce to %s: %w", topic, err)
 	}
-	defer bounded(producer.Close)
+	defer runWithTimeout(producer.Close)
 	for range what.Count {
 		id, err := producer.Send(ctx, &client.ProducerMessage{Payload: what.Message})
 		if err != nil {

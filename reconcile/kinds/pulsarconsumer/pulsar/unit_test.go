@@ -21,7 +21,7 @@ func TestProduce(t *testing.T) {
 	cluster := pulsarbroker.New()
 	settings := settingsFor(serve(t, cluster, nil))
 	ids := []string{}
-	if err := Produce(t.Context(), settings, discard(), Sending{[]byte("Sample Message"), 2, func(id string) { ids = append(ids, id) }}); err != nil {
+	if err := Produce(t.Context(), settings, discard(), ProduceOptions{[]byte("Sample Message"), 2, func(id string) { ids = append(ids, id) }}); err != nil {
 		t.Fatal(err)
 	}
 	is(t, "published", cluster.Published, "Sample Message", "Sample Message")
@@ -36,7 +36,7 @@ func TestProduceTellsWhyNot(t *testing.T) {
 	cluster.Require("right")
 	settings := settingsFor(serve(t, cluster, nil))
 	quick := limits{answer: time.Second, alive: time.Second, lost: time.Second}
-	err := produceWithin(t.Context(), quick, settings, discard(), Sending{[]byte("m"), 1, func(string) { t.Error("sent") }})
+	err := produceWithin(t.Context(), quick, settings, discard(), ProduceOptions{[]byte("m"), 1, func(string) { t.Error("sent") }})
 	if err == nil || !strings.Contains(err.Error(), "produce to my-topic") || !strings.Contains(err.Error(), "Failed to authenticate") {
 		t.Errorf("the error is %v", err)
 	}
@@ -103,23 +103,23 @@ func TestPayloadsInTheLog(t *testing.T) {
 func TestLink(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	l := &link{now: func() time.Time { return now }, log: discard()}
-	if !l.whole() || l.lostFor() != 0 {
+	l := &connectionState{now: func() time.Time { return now }, log: discard()}
+	if !l.isConnected() || l.lostFor() != 0 {
 		t.Error("a new link is whole")
 	}
 	one := l.policy()
 	now = now.Add(time.Minute)
 	other := l.policy()
 	now = now.Add(time.Second)
-	if l.whole() || l.lostFor() != time.Minute+time.Second {
+	if l.isConnected() || l.lostFor() != time.Minute+time.Second {
 		t.Errorf("two partitions are lost, for %s", l.lostFor())
 	}
 	one.Reset()
-	if l.whole() || l.lostFor() != time.Second {
+	if l.isConnected() || l.lostFor() != time.Second {
 		t.Errorf("one partition is lost, for %s", l.lostFor())
 	}
 	other.Reset()
-	if !l.whole() || l.lostFor() != 0 {
+	if !l.isConnected() || l.lostFor() != 0 {
 		t.Error("all is connected")
 	}
 }
@@ -135,7 +135,7 @@ func TestQueuesShareTheMemory(t *testing.T) {
 
 func TestPausesGrow(t *testing.T) {
 	t.Parallel()
-	p := &pause{next: firstPause}
+	p := &backoffPolicy{next: firstPause}
 	for _, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000} {
 		least := want * time.Millisecond
 		if got := p.Next(); got < least || got > least+least/5 {
@@ -154,7 +154,7 @@ func TestPausesGrow(t *testing.T) {
 func TestTroubleKeepsTheLastWarning(t *testing.T) {
 	t.Parallel()
 	var shown bytes.Buffer
-	kept := &trouble{}
+	kept := &lastWarning{}
 	log := libraryLog(kept.watch(slog.New(slog.NewTextHandler(&shown, nil))))
 	log.Info("Connecting to broker")
 	log.Debug("nothing of interest")

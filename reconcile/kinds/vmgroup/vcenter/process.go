@@ -68,8 +68,8 @@ func NewProcess(path string, now func() time.Time) *Process {
 	return &Process{path: path, now: now, ping: pingHelper, grace: graceHelper}
 }
 
-// Beside returns the path of the helper: in the folder of the running program, else in PATH.
-func Beside() string {
+// HelperPath returns the path of the helper: in the folder of the running program, else in PATH.
+func HelperPath() string {
 	own, err := os.Executable()
 	if err == nil {
 		beside := filepath.Join(filepath.Dir(own), Program)
@@ -157,7 +157,7 @@ func (p *Process) lost(one *helper, cause error) error {
 
 // failed records why there is no helper. The caller holds p.mu.
 func (p *Process) failed(why string) *Error {
-	p.wrong = &Error{Reason: NoHelper, Message: why, After: restHelper}
+	p.wrong = &Error{Reason: HelperNotRunning, Message: why, After: restHelper}
 	p.until = p.now().Add(restHelper)
 	return p.wrong
 }

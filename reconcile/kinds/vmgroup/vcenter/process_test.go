@@ -38,7 +38,7 @@ func (answering) Look(ctx context.Context, group Group) (Inventory, error) {
 		<-ctx.Done()
 		return Inventory{}, ctx.Err()
 	case "refused":
-		return Inventory{}, &Error{Reason: Refused, Message: "no", After: time.Minute}
+		return Inventory{}, &Error{Reason: LoginRefused, Message: "no", After: time.Minute}
 	case "dies":
 		panic("as the test wants")
 	}
@@ -84,7 +84,7 @@ func TestAHelperAnswers(t *testing.T) {
 	if err := api.Do(t.Context(), Order{Verb: Clone, Machine: "m"}); !errors.As(err, &known) || *known != (Error{Reason: Failed, Message: "Clone m"}) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := api.Look(t.Context(), Group{Folder: "refused"}); !errors.As(err, &known) || *known != (Error{Reason: Refused, Message: "no", After: time.Minute}) {
+	if _, err := api.Look(t.Context(), Group{Folder: "refused"}); !errors.As(err, &known) || *known != (Error{Reason: LoginRefused, Message: "no", After: time.Minute}) {
 		t.Errorf("error %v", err)
 	}
 	// A call that waits without end does not delay others, and ends when its context does.
@@ -108,10 +108,10 @@ func TestAHelperThatDiesIsStartedAgain(t *testing.T) {
 	api := helperAt(t, watch)
 	looked(t, api)
 	var known *Error
-	if _, err := api.Look(t.Context(), Group{Folder: "dies"}); !errors.As(err, &known) || known.Reason != NoHelper || known.After == 0 {
+	if _, err := api.Look(t.Context(), Group{Folder: "dies"}); !errors.As(err, &known) || known.Reason != HelperNotRunning || known.After == 0 {
 		t.Fatalf("error %v", err)
 	}
-	if _, err := api.Look(t.Context(), Group{Folder: "f"}); !errors.As(err, &known) || known.Reason != NoHelper {
+	if _, err := api.Look(t.Context(), Group{Folder: "f"}); !errors.As(err, &known) || known.Reason != HelperNotRunning {
 		t.Errorf("it is started again at once: error %v", err)
 	}
 	watch.ahead.Add(int64(restHelper + time.Second))
@@ -129,7 +129,7 @@ func TestAHelperThatHangsIsReplaced(t *testing.T) {
 	hung := api.current
 	stop(t, hung)
 	var known *Error
-	if _, err := api.Look(t.Context(), Group{Folder: "f"}); !errors.As(err, &known) || known.Reason != NoHelper {
+	if _, err := api.Look(t.Context(), Group{Folder: "f"}); !errors.As(err, &known) || known.Reason != HelperNotRunning {
 		t.Fatalf("error %v", err)
 	}
 	hasEnded(t, hung, time.After(time.Minute))
@@ -203,7 +203,7 @@ func TestAHelperThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	var known *Error
 	_, err := NewProcess(filepath.Join(t.TempDir(), Program), time.Now).Look(t.Context(), Group{})
-	if !errors.As(err, &known) || known.Reason != NoHelper || !strings.Contains(known.Message, "PATH") {
+	if !errors.As(err, &known) || known.Reason != HelperNotRunning || !strings.Contains(known.Message, "PATH") {
 		t.Errorf("error %v", err)
 	}
 }

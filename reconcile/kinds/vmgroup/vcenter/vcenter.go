@@ -52,9 +52,9 @@ type Group struct {
 	UID string
 	// Template is what new machines are cloned from: a name or a path. Another spelling of the same template is not another template.
 	Template string
-	// Leaving is the number of machines that a group which is being deleted may have had. Machines of these numbers that are not in its
+	// DeletingMachines is the number of machines that a group which is being deleted may have had. Machines of these numbers that are not in its
 	// folder are searched for in the whole vCenter. It is 0 for any other group.
-	Leaving int32
+	DeletingMachines int32
 }
 
 // Power is the power state of a machine.
@@ -94,8 +94,8 @@ type Inventory struct {
 type Machine struct {
 	// ID is the vCenter's ID, Name the name that users see.
 	ID, Name string
-	// Making reports whether the vCenter is still creating the machine: its other fields are then unknown.
-	Making bool
+	// Creating reports whether the vCenter is still creating the machine: its other fields are then unknown.
+	Creating bool
 	// Owner, Slot and Template are the mark from its creation: the UID of its group, its original name, and its template. Template has the
 	// current spelling of Group.Template if it is the same template. They are empty for a machine that no group created.
 	Owner, Slot, Template string
@@ -112,8 +112,8 @@ type Machine struct {
 	// Broken is the vCenter's word for why it cannot use the machine until a user repairs it: inaccessible, invalid or orphaned (vSphere
 	// Web Services API, VirtualMachineConnectionState). It is empty for other machines.
 	Broken string
-	// Unread reports whether the vCenter cannot read the machine's configuration, and so not its mark either.
-	Unread bool
+	// ConfigUnreadable reports whether the vCenter cannot read the machine's configuration, and so not its mark either.
+	ConfigUnreadable bool
 	// Busy reports whether the vCenter runs a task on it, Ordered whether the group ordered the task.
 	Busy, Ordered bool
 	// Tools reports whether its guest can be asked to shut down.
@@ -133,9 +133,9 @@ type Failure struct {
 	// Reason and Message are as in Error.
 	Reason  Reason
 	Message string
-	// Resting reports whether it is too early to retry. Times is the number of failures in a row.
-	Resting bool
-	Times   int
+	// InBackoff reports whether it is too early to retry. Times is the number of failures in a row.
+	InBackoff bool
+	Times     int
 }
 
 // Verb is the kind of an order.
@@ -182,8 +182,8 @@ type Reason string
 const (
 	// Unreachable: the vCenter cannot be reached, or does not answer in time.
 	Unreachable Reason = "VCenterUnreachable"
-	// Refused: the vCenter refuses the login.
-	Refused Reason = "LoginRefused"
+	// LoginRefused: the vCenter refuses the login.
+	LoginRefused Reason = "LoginRefused"
 	// Untrusted: the vCenter's certificate is not trusted.
 	Untrusted Reason = "CertificateNotTrusted"
 	// Forbidden: the account is missing a privilege.
@@ -192,16 +192,16 @@ const (
 	NoPlace Reason = "PlacementNotFound"
 	// NoTemplate: the template does not exist, or its name is not unique.
 	NoTemplate Reason = "TemplateNotFound"
-	// Away: a machine of the group is in another place of the vCenter.
-	Away Reason = "MachineMoved"
+	// MachineMoved: a machine of the group is in another place of the vCenter.
+	MachineMoved Reason = "MachineMoved"
 	// Failed: the vCenter tried and failed.
 	Failed Reason = "TaskFailed"
 	// Moved: the order no longer matches the vCenter. The operator only needs to look again.
 	Moved Reason = "Moved"
-	// Crowded: too many accounts are in use at the same time.
-	Crowded Reason = "TooManyAccounts"
-	// NoHelper: the operator cannot run the helper program.
-	NoHelper Reason = "HelperNotRunning"
+	// TooManyAccounts: too many accounts are in use at the same time.
+	TooManyAccounts Reason = "TooManyAccounts"
+	// HelperNotRunning: the operator cannot run the helper program.
+	HelperNotRunning Reason = "HelperNotRunning"
 )
 
 // Error is why a call failed.

@@ -38,7 +38,7 @@ func Serve(conn net.Conn, api API) error {
 			close(ended)
 		}
 	}}
-	err := server.Serve(&single{conn: conn, ended: ended})
+	err := server.Serve(&singleListener{conn: conn, ended: ended})
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -70,15 +70,15 @@ func plainHTTP2() *http.Protocols {
 	return protocols
 }
 
-// single is a listener with one connection.
-type single struct {
+// singleListener is a listener with one connection.
+type singleListener struct {
 	conn  net.Conn
 	ended chan struct{}
 	given bool
 }
 
 // Accept returns the connection, and io.EOF when it has ended.
-func (s *single) Accept() (net.Conn, error) {
+func (s *singleListener) Accept() (net.Conn, error) {
 	if !s.given {
 		s.given = true
 		return s.conn, nil
@@ -87,8 +87,8 @@ func (s *single) Accept() (net.Conn, error) {
 	return nil, io.EOF
 }
 
-func (s *single) Close() error   { return nil }
-func (s *single) Addr() net.Addr { return s.conn.LocalAddr() }
+func (s *singleListener) Close() error   { return nil }
+func (s *singleListener) Addr() net.Addr { return s.conn.LocalAddr() }
 
 // client is an API at the other end of a connection.
 type client struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-func (s bound) do(ctx context.Context, order vcenter.Order) error {
+func (s openSession) do(ctx context.Context, order vcenter.Order) error {
 	at, err := s.site(ctx, order.Group.Place)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 	case vcenter.Clone:
 		return s.begin(order, func() (*object.Task, error) { return s.clone(ctx, at, order) })
 	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Grow, vcenter.Destroy:
-		now, err := s.prove(ctx, at, order)
+		now, err := s.checkOwnership(ctx, at, order)
 		if err == nil && order.Replaces {
 			err = s.replaceable(ctx, at, order, now)
 		}
@@ -50,7 +50,7 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 }
 
 // createFolder creates the group's folder. If another client was faster, the next look shows the folder, unless the account may not see it.
-func (s bound) createFolder(ctx context.Context, at *site, order vcenter.Order) error {
+func (s openSession) createFolder(ctx context.Context, at *site, order vcenter.Order) error {
 	_, err := s.parent(at).CreateFolder(ctx, order.Group.Folder)
 	if fault.Is(err, &types.DuplicateName{}) {
 		there, err := s.folder(ctx, at, order.Group.Folder)
@@ -60,7 +60,7 @@ func (s bound) createFolder(ctx context.Context, at *site, order vcenter.Order) 
 		return err
 	}
 	if isGone(err) {
-		s.misplaced()
+		s.forgetSites()
 	}
 	return err
 }
@@ -81,8 +81,8 @@ func change(ctx context.Context, machine *object.VirtualMachine, order vcenter.O
 
 // begin starts a task for a machine or the group's folder, and records it; start returns nil for a task that is already over. If the
 // vCenter refuses, begin records a failure of that machine, which pauses before a retry.
-func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) error {
-	about, one := subject{order.Group.UID, order.Machine}, begun{attempt: attemptOf(order)}
+func (s openSession) begin(order vcenter.Order, start func() (*object.Task, error)) error {
+	about, one := taskTarget{order.Group.UID, order.Machine}, runningTask{attempt: attemptOf(order)}
 	if err := s.busy(about, one.attempt); err != nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		if noteworthy(err) {
+		if isRefusal(err) {
 			s.note(about, one.attempt, err)
 		}
 		return err
 	}
 	if started == nil {
-		s.passed(about, order.Verb)
+		s.forgetFailures(about, order.Verb)
 		return nil
 	}
 	one.reference = started.Reference()
@@ -104,17 +104,17 @@ func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) er
 	return nil
 }
 
-// noteworthy reports whether an error is a refusal of one order, which must then pause.
-func noteworthy(err error) bool {
+// isRefusal reports whether an error is a refusal of one order, which must then pause.
+func isRefusal(err error) bool {
 	if known, is := errors.AsType[*vcenter.Error](err); is {
-		return known.Reason == vcenter.Away || known.Reason == vcenter.Forbidden
+		return known.Reason == vcenter.MachineMoved || known.Reason == vcenter.Forbidden
 	}
 	return isSOAP(err) && !fault.Is(err, &types.NotAuthenticated{}) && !isGone(err)
 }
 
 // clone starts to create a machine. Its name is fixed, and a folder has no two machines of one name: if two operators start the clone, the
 // vCenter creates one machine. clone does not create a machine again that a user has moved out of the folder.
-func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
+func (s openSession) clone(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*objec
 	if folder == nil {
 		return nil, &vcenter.Error{Reason: vcenter.Moved, Message: "the group's folder is gone"}
 	}
-	if err := s.unmade(ctx, path.Join(at.parent.path, order.Group.Folder), order); err != nil {
+	if err := s.checkNotCreated(ctx, path.Join(at.parent.path, order.Group.Folder), order); err != nil {
 		return nil, err
 	}
 	from, err := s.source(ctx, at, order)
@@ -143,8 +143,8 @@ func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*objec
 	})
 }
 
-// unmade checks that a machine does not exist yet.
-func (s bound) unmade(ctx context.Context, folder string, order vcenter.Order) error {
+// checkNotCreated checks that a machine does not exist yet.
+func (s openSession) checkNotCreated(ctx context.Context, folder string, order vcenter.Order) error {
 	there, err := s.search(ctx, order.Group.UID, order.Machine)
 	switch {
 	case err != nil || there == "":
@@ -152,11 +152,11 @@ func (s bound) unmade(ctx context.Context, folder string, order vcenter.Order) e
 	case path.Dir(there) == folder:
 		return &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " is in the group's folder already, as " + path.Base(there)}
 	}
-	return &vcenter.Error{Reason: vcenter.Away, Message: fmt.Sprintf("%s is at %s, so the operator does not create it again: move it back into folder %s, or delete it", order.Machine, there, folder)}
+	return &vcenter.Error{Reason: vcenter.MachineMoved, Message: fmt.Sprintf("%s is at %s, so the operator does not create it again: move it back into folder %s, or delete it", order.Machine, there, folder)}
 }
 
-// prove checks that a machine is still the group's, and in its folder, before an order changes it.
-func (s bound) prove(ctx context.Context, at *site, order vcenter.Order) (vcenter.Machine, error) {
+// checkOwnership checks that a machine is still the group's, and in its folder, before an order changes it.
+func (s openSession) checkOwnership(ctx context.Context, at *site, order vcenter.Order) (vcenter.Machine, error) {
 	moved := &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " has changed since the operator observed it"}
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s bound) prove(ctx context.Context, at *site, order vcenter.Order) (vcente
 }
 
 // replaceable checks that another machine can be cloned from the group's template, before an order stops or deletes the one to replace.
-func (s bound) replaceable(ctx context.Context, at *site, order vcenter.Order, now vcenter.Machine) error {
+func (s openSession) replaceable(ctx context.Context, at *site, order vcenter.Order, now vcenter.Machine) error {
 	from, err := s.source(ctx, at, order)
 	if err == nil && now.Source == from.identity {
 		return &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " was cloned from this very template"}
@@ -185,7 +185,7 @@ func (s bound) replaceable(ctx context.Context, at *site, order vcenter.Order, n
 
 // deleteFolder deletes the group's folder. Deleting a folder deletes everything in it, so it must be empty. A clone that a killed operator
 // started may still be on its way into it: while the template is being cloned, deleteFolder waits.
-func (s bound) deleteFolder(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
+func (s openSession) deleteFolder(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil || folder == nil {
 		return nil, err

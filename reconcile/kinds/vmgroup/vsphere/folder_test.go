@@ -32,7 +32,7 @@ func TestAFolderThatCannotBeMade(t *testing.T) {
 			wantReason(t, service.Do(t.Context(), order), vcenter.Moved, "the group's folder is not tried again yet")
 			found, err := service.Look(t.Context(), group)
 			must(t, err)
-			if len(found.Failures) != 1 || found.Failures[0].Machine != "" || found.Failures[0].Verb != vcenter.CreateFolder || !found.Failures[0].Resting {
+			if len(found.Failures) != 1 || found.Failures[0].Machine != "" || found.Failures[0].Verb != vcenter.CreateFolder || !found.Failures[0].InBackoff {
 				t.Errorf("failures %+v", found.Failures)
 			}
 			v.Fail(nil)
@@ -62,7 +62,7 @@ func TestAFolderThatCannotBeDeleted(t *testing.T) {
 	found := until(t, service, group, "the task's end", func(found vcenter.Inventory) bool {
 		return len(found.Failures) == 1 && found.Failures[0].Reason == vcenter.Failed
 	})
-	if one := found.Failures[0]; one.Machine != "" || one.Verb != vcenter.DeleteFolder || !one.Resting {
+	if one := found.Failures[0]; one.Machine != "" || one.Verb != vcenter.DeleteFolder || !one.InBackoff {
 		t.Errorf("failure %+v", one)
 	}
 }

@@ -32,7 +32,7 @@ func instanceOf(uid, slot string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(markOwner+"/"+uid+"/"+slot)).String()
 }
 
-func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory, error) {
+func (s openSession) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory, error) {
 	at, err := s.site(ctx, group.Place)
 	if err != nil {
 		return vcenter.Inventory{}, err
@@ -46,7 +46,7 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	found.Cloning, worked, found.Failures = s.underway(group)
 	folder, err := s.folder(ctx, at, group.Folder)
 	if isGone(err) {
-		s.misplaced()
+		s.forgetSites()
 	}
 	if err != nil {
 		return found, err
@@ -60,7 +60,7 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 		return found, err
 	}
 	ordered(found.Machines, group, worked)
-	if group.Leaving > 0 && len(found.Cloning) == 0 && !slices.ContainsFunc(found.Machines, func(one vcenter.Machine) bool { return isOf(group, one) }) {
+	if group.DeletingMachines > 0 && len(found.Cloning) == 0 && !slices.ContainsFunc(found.Machines, func(one vcenter.Machine) bool { return isOf(group, one) }) {
 		found.Elsewhere, err = s.elsewhere(ctx, group)
 		return found, err
 	}
@@ -77,7 +77,7 @@ func ordered(machines []vcenter.Machine, group vcenter.Group, worked []string) {
 }
 
 // folder returns the group's folder; nil if there is none.
-func (s bound) folder(ctx context.Context, at *site, name string) (*types.ManagedObjectReference, error) {
+func (s openSession) folder(ctx context.Context, at *site, name string) (*types.ManagedObjectReference, error) {
 	child, err := object.NewSearchIndex(s.client).FindChild(ctx, at.parent.reference, name)
 	if err != nil || child == nil {
 		return nil, err
@@ -176,8 +176,8 @@ func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 	if seen.Config == nil || seen.Config.Hardware.NumCPU == 0 {
 		// While the vCenter creates a machine, the machine has no configuration, or one without hardware. The same is true of a machine
 		// that the vCenter has lost.
-		one.Unread = one.Broken != "" || state == types.VirtualMachineConnectionStateDisconnected
-		one.Making = !one.Unread
+		one.ConfigUnreadable = one.Broken != "" || state == types.VirtualMachineConnectionStateDisconnected
+		one.Creating = !one.ConfigUnreadable
 		return one
 	}
 	one.CPU, one.MemoryMiB = seen.Config.Hardware.NumCPU, int64(seen.Config.Hardware.MemoryMB)

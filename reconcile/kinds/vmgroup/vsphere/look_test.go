@@ -30,11 +30,11 @@ func TestAMachineThatTheVCenterHasLost(t *testing.T) {
 		configuration bool
 		want          vcenter.Machine
 	}{
-		types.VirtualMachineConnectionStateInaccessible: {false, vcenter.Machine{Unread: true, Broken: "inaccessible"}},
-		types.VirtualMachineConnectionStateInvalid:      {false, vcenter.Machine{Unread: true, Broken: "invalid"}},
+		types.VirtualMachineConnectionStateInaccessible: {false, vcenter.Machine{ConfigUnreadable: true, Broken: "inaccessible"}},
+		types.VirtualMachineConnectionStateInvalid:      {false, vcenter.Machine{ConfigUnreadable: true, Broken: "invalid"}},
 		types.VirtualMachineConnectionStateOrphaned:     {true, vcenter.Machine{Owner: "uid-1", Slot: "shop-web-0", Broken: "orphaned"}},
-		types.VirtualMachineConnectionStateDisconnected: {false, vcenter.Machine{Unread: true}},
-		types.VirtualMachineConnectionStateConnected:    {false, vcenter.Machine{Making: true}},
+		types.VirtualMachineConnectionStateDisconnected: {false, vcenter.Machine{ConfigUnreadable: true}},
+		types.VirtualMachineConnectionStateConnected:    {false, vcenter.Machine{Creating: true}},
 	} {
 		t.Run(string(state), func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +44,7 @@ func TestAMachineThatTheVCenterHasLost(t *testing.T) {
 			found, err := service.Look(t.Context(), group)
 			must(t, err)
 			one := found.Machines[0]
-			got := vcenter.Machine{Owner: one.Owner, Slot: one.Slot, Making: one.Making, Unread: one.Unread, Broken: one.Broken, Connected: one.Connected}
+			got := vcenter.Machine{Owner: one.Owner, Slot: one.Slot, Creating: one.Creating, ConfigUnreadable: one.ConfigUnreadable, Broken: one.Broken, Connected: one.Connected}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -63,21 +63,21 @@ func TestAMachineThatWasMoved(t *testing.T) {
 	v, group, _ := withMachine(t, service)
 	v.Folder("theirs")
 	v.Move("shop-web/shop-web-0", "theirs")
-	wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.Away, "/DC0/vm/theirs/shop-web-0")
+	wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.MachineMoved, "/DC0/vm/theirs/shop-web-0")
 	found, err := service.Look(t.Context(), group)
 	must(t, err)
-	if len(found.Failures) != 1 || found.Failures[0].Reason != vcenter.Away || !found.Failures[0].Resting || found.Elsewhere != "" {
+	if len(found.Failures) != 1 || found.Failures[0].Reason != vcenter.MachineMoved || !found.Failures[0].InBackoff || found.Elsewhere != "" {
 		t.Errorf("found %+v", found)
 	}
 	for range 10 {
 		watch.forward(retryAway + time.Second)
-		wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.Away, "move it back into folder /DC0/vm/shop-web")
+		wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.MachineMoved, "move it back into folder /DC0/vm/shop-web")
 	}
 	if count := v.Calls("CloneVM_Task"); count != 1 {
 		t.Errorf("%d clones, want the first only", count)
 	}
 
-	group.Leaving = 2
+	group.DeletingMachines = 2
 	found, err = service.Look(t.Context(), group)
 	must(t, err)
 	if found.Folder == "" || found.Elsewhere != "/DC0/vm/theirs/shop-web-0" {
@@ -129,7 +129,7 @@ func TestASizeThatIsDisturbed(t *testing.T) {
 		wantReason(t, service.Do(t.Context(), order), vcenter.Moved, "another task is running on it")
 		found, err := service.Look(t.Context(), group)
 		must(t, err)
-		if len(found.Failures) != 1 || found.Failures[0].Reason != vcenter.Moved || !found.Failures[0].Resting {
+		if len(found.Failures) != 1 || found.Failures[0].Reason != vcenter.Moved || !found.Failures[0].InBackoff {
 			t.Errorf("found %+v", found.Failures)
 		}
 		watch.forward(3 * retryFirst)
@@ -175,8 +175,8 @@ func TestASizeThatIsRefused(t *testing.T) {
 		kept = append(kept, one)
 	}
 	want := []vcenter.Failure{
-		{Machine: "shop-web-0", Verb: vcenter.Grow, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, Resting: true, Times: 1},
-		{Machine: "shop-web-0", Verb: vcenter.Resize, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, Resting: true, Times: 1},
+		{Machine: "shop-web-0", Verb: vcenter.Grow, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, InBackoff: true, Times: 1},
+		{Machine: "shop-web-0", Verb: vcenter.Resize, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, InBackoff: true, Times: 1},
 	}
 	if diff := cmp.Diff(want, kept); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)

@@ -18,8 +18,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// meaningOf returns what an error of the library means, and what a user can do.
-func meaningOf(err error, account vcenter.Account) *vcenter.Error {
+// errorFor returns what an error of the library means, and what a user can do.
+func errorFor(err error, account vcenter.Account) *vcenter.Error {
 	if known, is := errors.AsType[*vcenter.Error](err); is {
 		return &vcenter.Error{Reason: known.Reason, Message: known.Message}
 	}
@@ -31,28 +31,28 @@ func meaningOf(err error, account vcenter.Account) *vcenter.Error {
 	named, isNamed := errors.AsType[x509.HostnameError](err)
 	switch {
 	case isNamed:
-		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is for another name (%s): %s", account.Host, said(err), otherName(named.Certificate)))
+		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is for another name (%s): %s", account.Host, innermostText(err), otherName(named.Certificate)))
 	case soap.IsCertificateUntrusted(err):
-		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is not trusted (%s): put its CA certificate into the key VC_CA of the Secret vc-creds, or VC_INSECURE=true if no attacker can reach the network", account.Host, said(err)))
+		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is not trusted (%s): put its CA certificate into the key VC_CA of the Secret vc-creds, or VC_INSECURE=true if no attacker can reach the network", account.Host, innermostText(err)))
 	case fault.Is(err, &types.InvalidLogin{}):
-		return say(vcenter.Refused, fmt.Sprintf("vCenter %s refuses the login of %s: correct VC_USER and VC_PASS in the Secret vc-creds", account.Host, account.User))
+		return say(vcenter.LoginRefused, fmt.Sprintf("vCenter %s refuses the login of %s: correct VC_USER and VC_PASS in the Secret vc-creds", account.Host, account.User))
 	case isForbidden:
 		return say(vcenter.Forbidden, fmt.Sprintf("account %s is missing the privilege %s in vCenter %s: grant it", account.User, forbidden.PrivilegeId, account.Host))
 	case isGone(err):
 		return say(vcenter.Moved, "the object no longer exists")
 	case isBusy(err):
-		return say(vcenter.Moved, "another task is running on it: "+said(err))
+		return say(vcenter.Moved, "another task is running on it: "+innermostText(err))
 	}
 	if reason, message := placeMeaning(err); reason != "" {
 		return say(reason, message)
 	}
 	if isSOAP(err) {
-		return say(vcenter.Failed, "vCenter "+account.Host+" says: "+said(err))
+		return say(vcenter.Failed, "vCenter "+account.Host+" says: "+innermostText(err))
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s does not answer in time: check whether it is overloaded; the operator retries", account.Host))
 	}
-	return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s cannot be reached (%s): check whether it runs and VC_HOST is correct; the operator retries", account.Host, said(err)))
+	return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s cannot be reached (%s): check whether it runs and VC_HOST is correct; the operator retries", account.Host, innermostText(err)))
 }
 
 // otherName returns what a user can do if the vCenter's certificate is for another name.
@@ -67,11 +67,11 @@ func otherName(certificate *x509.Certificate) string {
 	return "put the name that the certificate has into the key VC_HOST of the Secret vc-creds: " + strings.Join(names, ", ")
 }
 
-// loginMeaning returns what an error of logging in means: a user must correct the account, or the vCenter cannot be used. In both cases
+// loginErrorFor returns what an error of logging in means: a user must correct the account, or the vCenter cannot be used. In both cases
 // there is a pause before the next login.
-func loginMeaning(err error, account vcenter.Account) *vcenter.Error {
+func loginErrorFor(err error, account vcenter.Account) *vcenter.Error {
 	refused := func(format string, arguments ...any) *vcenter.Error {
-		return &vcenter.Error{Reason: vcenter.Refused, Message: "vCenter " + account.Host + " refuses the login of " + account.User + ": " + fmt.Sprintf(format, arguments...)}
+		return &vcenter.Error{Reason: vcenter.LoginRefused, Message: "vCenter " + account.Host + " refuses the login of " + account.User + ": " + fmt.Sprintf(format, arguments...)}
 	}
 	var forbidden *types.NoPermission
 	if _, is := fault.As(err, &forbidden); is {
@@ -80,13 +80,13 @@ func loginMeaning(err error, account vcenter.Account) *vcenter.Error {
 	if fault.Is(err, &types.PasswordExpired{}) {
 		return refused("the password has expired: change it in the vCenter and in VC_PASS of the Secret vc-creds")
 	}
-	meant := meaningOf(err, account)
+	meant := errorFor(err, account)
 	switch meant.Reason {
-	case vcenter.Refused, vcenter.Untrusted, vcenter.Unreachable:
+	case vcenter.LoginRefused, vcenter.Untrusted, vcenter.Unreachable:
 		return meant
-	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.Crowded, vcenter.NoHelper:
+	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.MachineMoved, vcenter.Failed, vcenter.Moved, vcenter.TooManyAccounts, vcenter.HelperNotRunning:
 	}
-	return &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("vCenter %s cannot be used (%s): check whether it is starting or overloaded; the operator retries", account.Host, said(err))}
+	return &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("vCenter %s cannot be used (%s): check whether it is starting or overloaded; the operator retries", account.Host, innermostText(err))}
 }
 
 func placeMeaning(err error) (vcenter.Reason, string) {
@@ -96,9 +96,9 @@ func placeMeaning(err error) (vcenter.Reason, string) {
 	var severalDefaults *find.DefaultMultipleFoundError
 	switch {
 	case errors.As(err, &missing), errors.As(err, &several):
-		return vcenter.NoPlace, said(err)
+		return vcenter.NoPlace, innermostText(err)
 	case errors.As(err, &noDefault):
-		return vcenter.NoPlace, said(err)
+		return vcenter.NoPlace, innermostText(err)
 	case errors.As(err, &severalDefaults):
 		return vcenter.NoPlace, "there are several datacenters: name one in spec.datacenter, or in VC_DATACENTER of the Secret vc-creds"
 	}
@@ -120,8 +120,8 @@ func isSOAP(err error) bool {
 	return errors.As(err, &told) || soap.IsSoapFault(err) || soap.IsVimFault(err)
 }
 
-// said returns an error's innermost text. The library puts URLs around it, and their ports and times would change a message each time.
-func said(err error) string {
+// innermostText returns an error's innermost text. The library puts URLs around it, and their ports and times would change a message each time.
+func innermostText(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
 	}

@@ -33,7 +33,7 @@ func TestACertificateOfAnotherName(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			var known *vcenter.Error
-			if !errors.As(loginMeaning(wrapped(test.err), account), &known) || known.Reason != vcenter.Untrusted || !strings.Contains(known.Message, test.words) || strings.Contains(known.Message, test.not) {
+			if !errors.As(loginErrorFor(wrapped(test.err), account), &known) || known.Reason != vcenter.Untrusted || !strings.Contains(known.Message, test.words) || strings.Contains(known.Message, test.not) {
 				t.Errorf("it says %v", known)
 			}
 		})

@@ -24,7 +24,7 @@ import (
 // site is where a group's folder is. It outlives sessions. The library's objects do not, because each holds the client that found it; they
 // are created when they are used.
 type site struct {
-	datacenter, parent spot
+	datacenter, parent inventoryObject
 	// until is how long to use this without another request: users may rename the objects.
 	until time.Time
 }
@@ -32,27 +32,27 @@ type site struct {
 // siteLife is how long a place is assumed to be where it was found.
 const siteLife = time.Minute
 
-// spot is an object of the vCenter, and its path.
-type spot struct {
+// inventoryObject is an object of the vCenter, and its path.
+type inventoryObject struct {
 	reference types.ManagedObjectReference
 	path      string
 }
 
-func (s bound) datacenter(at *site) *object.Datacenter {
+func (s openSession) datacenter(at *site) *object.Datacenter {
 	made := object.NewDatacenter(s.client, at.datacenter.reference)
 	made.InventoryPath = at.datacenter.path
 	return made
 }
 
-func (s bound) parent(at *site) *object.Folder {
+func (s openSession) parent(at *site) *object.Folder {
 	made := object.NewFolder(s.client, at.parent.reference)
 	made.InventoryPath = at.parent.path
 	return made
 }
 
 // site finds the datacenter and the folder of a place. It remembers them for a while, or until an object there is gone.
-func (s bound) site(ctx context.Context, place vcenter.Place) (*site, error) {
-	if known := s.placed(place); known != nil {
+func (s openSession) site(ctx context.Context, place vcenter.Place) (*site, error) {
+	if known := s.cachedSite(place); known != nil {
 		return known, nil
 	}
 	finder := find.NewFinder(s.client)
@@ -75,23 +75,23 @@ func (s bound) site(ctx context.Context, place vcenter.Place) (*site, error) {
 	if err != nil {
 		return nil, named(err, "spec.folder", under)
 	}
-	found := &site{datacenter: spot{datacenter.Reference(), datacenter.InventoryPath}, parent: spot{parent.Reference(), parent.InventoryPath}, until: s.now().Add(siteLife)}
+	found := &site{datacenter: inventoryObject{datacenter.Reference(), datacenter.InventoryPath}, parent: inventoryObject{parent.Reference(), parent.InventoryPath}, until: s.now().Add(siteLife)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.places[place] = found
 	return found, nil
 }
 
-// placed returns the site of a place that was found recently; nil if there is none.
-func (s *session) placed(place vcenter.Place) *site {
+// cachedSite returns the site of a place that was found recently; nil if there is none.
+func (s *session) cachedSite(place vcenter.Place) *site {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.places, func(_ vcenter.Place, one *site) bool { return one.until.Before(s.now()) })
 	return s.places[place]
 }
 
-// misplaced forgets all sites: an object in one of them is gone.
-func (s *session) misplaced() {
+// forgetSites forgets all sites: an object in one of them is gone.
+func (s *session) forgetSites() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.places)
@@ -128,7 +128,7 @@ type source struct {
 	datastore *types.ManagedObjectReference
 }
 
-func (s bound) source(ctx context.Context, at *site, order vcenter.Order) (source, error) {
+func (s openSession) source(ctx context.Context, at *site, order vcenter.Order) (source, error) {
 	place := order.Group.Place
 	finder := find.NewFinder(s.client).SetDatacenter(s.datacenter(at))
 	var found source

@@ -27,19 +27,19 @@ const (
 // elsewhere finds a machine of the group anywhere in the vCenter, and returns its path. It searches for the first machine, which every
 // group with machines has; for a group that is being deleted, for all machines that it may have had. look calls it if it recognized none of
 // them in the group's folder.
-func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, error) {
+func (s openSession) elsewhere(ctx context.Context, group vcenter.Group) (string, error) {
 	s.forgetSearches()
-	found := make([]string, max(1, group.Leaving))
+	found := make([]string, max(1, group.DeletingMachines))
 	questions, ctx := errgroup.WithContext(ctx)
 	questions.SetLimit(searchesAtOnce)
 	for number := range found {
 		slot := fmt.Sprintf("%s-%d", group.Folder, number)
-		if group.Leaving > 0 && s.searched(subject{group.UID, slot}) {
+		if group.DeletingMachines > 0 && s.searched(taskTarget{group.UID, slot}) {
 			continue
 		}
 		questions.Go(func() (err error) {
 			if found[number], err = s.search(ctx, group.UID, slot); err == nil && found[number] == "" {
-				s.notFound(subject{group.UID, slot})
+				s.notFound(taskTarget{group.UID, slot})
 			}
 			return err
 		})
@@ -51,7 +51,7 @@ func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, erro
 }
 
 // search returns the path of the machine that was created for a slot, anywhere in the vCenter; empty if there is none.
-func (s bound) search(ctx context.Context, uid, slot string) (string, error) {
+func (s openSession) search(ctx context.Context, uid, slot string) (string, error) {
 	select {
 	case s.searches <- struct{}{}:
 		defer func() { <-s.searches }()
@@ -66,13 +66,13 @@ func (s bound) search(ctx context.Context, uid, slot string) (string, error) {
 }
 
 // searched reports whether a recent search did not find a machine.
-func (s *session) searched(about subject) bool {
+func (s *session) searched(about taskTarget) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.missing[about].After(s.now())
 }
 
-func (s *session) notFound(about subject) {
+func (s *session) notFound(about taskTarget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing[about] = s.now().Add(searchLife)
@@ -81,5 +81,5 @@ func (s *session) notFound(about subject) {
 func (s *session) forgetSearches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.missing, func(_ subject, until time.Time) bool { return !until.After(s.now()) })
+	maps.DeleteFunc(s.missing, func(_ taskTarget, until time.Time) bool { return !until.After(s.now()) })
 }

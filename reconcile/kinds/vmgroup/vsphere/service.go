@@ -54,7 +54,7 @@ func New(now func() time.Time) *Service {
 // Look implements vcenter.API.
 func (s *Service) Look(ctx context.Context, group vcenter.Group) (vcenter.Inventory, error) {
 	found := vcenter.Inventory{}
-	err := s.with(ctx, group.Account, lookTime, func(ctx context.Context, one bound) error {
+	err := s.with(ctx, group.Account, lookTime, func(ctx context.Context, one openSession) error {
 		var err error
 		found, err = one.look(ctx, group)
 		return err
@@ -64,13 +64,13 @@ func (s *Service) Look(ctx context.Context, group vcenter.Group) (vcenter.Invent
 
 // Do implements vcenter.API.
 func (s *Service) Do(ctx context.Context, order vcenter.Order) error {
-	return s.with(ctx, order.Group.Account, doTime, func(ctx context.Context, one bound) error {
+	return s.with(ctx, order.Group.Account, doTime, func(ctx context.Context, one openSession) error {
 		return one.do(ctx, order)
 	})
 }
 
 // with makes a call within a session, with a time limit. If the vCenter has forgotten the session, the call logs in again, once.
-func (s *Service) with(ctx context.Context, account vcenter.Account, limit time.Duration, ask func(context.Context, bound) error) error {
+func (s *Service) with(ctx context.Context, account vcenter.Account, limit time.Duration, ask func(context.Context, openSession) error) error {
 	one, spare, err := s.session(account)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (s *Service) session(account vcenter.Account) (one, spare *session, err err
 	}
 	if len(s.sessions) >= maxSessions {
 		if spare = s.longest(); spare == nil {
-			return nil, nil, &vcenter.Error{Reason: vcenter.Crowded, Message: fmt.Sprintf("%d vCenter accounts are in use at once: let groups share the Secret vc-creds in the operator's namespace", maxSessions), After: time.Minute}
+			return nil, nil, &vcenter.Error{Reason: vcenter.TooManyAccounts, Message: fmt.Sprintf("%d vCenter accounts are in use at once: let groups share the Secret vc-creds in the operator's namespace", maxSessions), After: time.Minute}
 		}
 		delete(s.sessions, spare.account)
 	}
@@ -117,7 +117,7 @@ func (s *Service) session(account vcenter.Account) (one, spare *session, err err
 func (s *Service) longest() *session {
 	var found *session
 	for _, one := range s.sessions {
-		if len(one.requests) == 0 && one.resting() == nil && (found == nil || one.lastUse.Load() < found.lastUse.Load()) {
+		if len(one.requests) == 0 && one.backoffError() == nil && (found == nil || one.lastUse.Load() < found.lastUse.Load()) {
 			found = one
 		}
 	}

@@ -81,7 +81,7 @@ func until(t *testing.T, service *Service, group vcenter.Group, what string, sat
 func rests(machines int) func(vcenter.Inventory) bool {
 	return func(found vcenter.Inventory) bool {
 		for _, one := range found.Machines {
-			if one.Busy || one.Making {
+			if one.Busy || one.Creating {
 				return false
 			}
 		}
@@ -227,7 +227,7 @@ func TestTasksThatFail(t *testing.T) {
 	wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.Failed, "InsufficientResourcesFault")
 	found, err := service.Look(t.Context(), group)
 	must(t, err)
-	if len(found.Failures) != 1 || !found.Failures[0].Resting || found.Failures[0].Machine != "shop-web-0" {
+	if len(found.Failures) != 1 || !found.Failures[0].InBackoff || found.Failures[0].Machine != "shop-web-0" {
 		t.Fatalf("failures %+v", found.Failures)
 	}
 	wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.Moved, "not tried again yet")

@@ -54,16 +54,16 @@ type session struct {
 	// places has the sites that were found, by the groups' places.
 	places map[vcenter.Place]*site
 	// templates has the templates that spellings mean.
-	templates map[spelling]identified
+	templates map[templateName]identified
 	// tasks has the tasks in progress, and failed the last failures.
-	tasks  map[subject]begun
-	failed map[trouble]failure
+	tasks  map[taskTarget]runningTask
+	failed map[failureKey]failure
 	// missing has machines of groups that are being deleted which a search did not find, and until when to assume that.
-	missing map[subject]time.Time
+	missing map[taskTarget]time.Time
 }
 
-// bound is a session during one call: its client stays the same, even if another call replaces the session's client.
-type bound struct {
+// openSession is a session during one call: its client stays the same, even if another call replaces the session's client.
+type openSession struct {
 	*session
 	client *vim25.Client
 }
@@ -71,13 +71,13 @@ type bound struct {
 func newSession(account vcenter.Account, now func() time.Time) *session {
 	return &session{
 		account: account, now: now, requests: make(chan struct{}, maxRequests), opening: make(chan struct{}, 1), searches: make(chan struct{}, searchesAtOnce),
-		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[trouble]failure{}, missing: map[subject]time.Time{},
+		places: map[vcenter.Place]*site{}, templates: map[templateName]identified{}, tasks: map[taskTarget]runningTask{}, failed: map[failureKey]failure{}, missing: map[taskTarget]time.Time{},
 	}
 }
 
 // ask makes a call when it is its turn.
-func (s *session) ask(ctx context.Context, what func(context.Context, bound) error) error {
-	if err := s.resting(); err != nil {
+func (s *session) ask(ctx context.Context, what func(context.Context, openSession) error) error {
+	if err := s.backoffError(); err != nil {
 		return err
 	}
 	select {
@@ -91,7 +91,7 @@ func (s *session) ask(ctx context.Context, what func(context.Context, bound) err
 		if err != nil {
 			return err
 		}
-		err = what(ctx, bound{session: s, client: client})
+		err = what(ctx, openSession{session: s, client: client})
 		if attempt == 0 && fault.Is(err, &types.NotAuthenticated{}) {
 			s.forget(client)
 			continue
@@ -100,8 +100,8 @@ func (s *session) ask(ctx context.Context, what func(context.Context, bound) err
 	}
 }
 
-// resting returns the vCenter's last error during a pause.
-func (s *session) resting() error {
+// backoffError returns the vCenter's last error during a pause.
+func (s *session) backoffError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if left := s.until.Sub(s.now()); s.last != nil && left > 0 {
@@ -121,15 +121,15 @@ func (s *session) judged(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return ctx.Err()
 	}
-	meant := meaningOf(err, s.account)
+	meant := errorFor(err, s.account)
 	first, limit := pauseFirst, pauseCap
 	switch meant.Reason {
 	case vcenter.Unreachable:
-	case vcenter.Refused:
+	case vcenter.LoginRefused:
 		first, limit = pauseRefusedFirst, pauseRefusedCap
 	case vcenter.Untrusted:
 		limit = 5 * pauseCap
-	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.Crowded, vcenter.NoHelper:
+	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.MachineMoved, vcenter.Failed, vcenter.Moved, vcenter.TooManyAccounts, vcenter.HelperNotRunning:
 		s.failures, s.last = 0, nil // the vCenter answered
 		return meant
 	}
@@ -153,12 +153,12 @@ func (s *session) open(ctx context.Context) (*vim25.Client, error) {
 	if client := s.current(); client != nil {
 		return client, nil
 	}
-	if err := s.resting(); err != nil {
+	if err := s.backoffError(); err != nil {
 		return nil, err
 	}
 	client, err := login(ctx, s.account)
 	if err != nil {
-		return nil, s.judged(ctx, loginMeaning(err, s.account))
+		return nil, s.judged(ctx, loginErrorFor(err, s.account))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -137,7 +137,7 @@ func TestAWrongPasswordIsNotTriedOften(t *testing.T) {
 	group.Account.Password = "wrong"
 	for range 20 {
 		_, err := service.Look(t.Context(), group)
-		wantReason(t, err, vcenter.Refused, "VC_PASS")
+		wantReason(t, err, vcenter.LoginRefused, "VC_PASS")
 		watch.forward(9 * time.Second)
 	}
 	before := v.Calls("Login")
@@ -157,7 +157,7 @@ func TestAWrongPasswordIsKnownToWhoWaits(t *testing.T) {
 	one := newSession(account, time.Now)
 	for range 5 {
 		_, err := one.open(t.Context())
-		if known := refusal(t, err, vcenter.Refused, "VC_PASS"); known.After == 0 {
+		if known := refusal(t, err, vcenter.LoginRefused, "VC_PASS"); known.After == 0 {
 			t.Error("it may be retried immediately")
 		}
 	}
@@ -175,9 +175,9 @@ func TestALoginThatFails(t *testing.T) {
 		words  string
 		pause  time.Duration
 	}{
-		"no permission":        {&types.NoPermission{PrivilegeId: "System.View"}, vcenter.Refused, "System.View", pauseRefusedFirst},
-		"the password is old":  {&types.PasswordExpired{}, vcenter.Refused, "has expired", pauseRefusedFirst},
-		"the password is none": {&types.InvalidLogin{}, vcenter.Refused, "VC_PASS", pauseRefusedFirst},
+		"no permission":        {&types.NoPermission{PrivilegeId: "System.View"}, vcenter.LoginRefused, "System.View", pauseRefusedFirst},
+		"the password is old":  {&types.PasswordExpired{}, vcenter.LoginRefused, "has expired", pauseRefusedFirst},
+		"the password is none": {&types.InvalidLogin{}, vcenter.LoginRefused, "VC_PASS", pauseRefusedFirst},
 		"it is starting":       {&types.HostNotReachable{}, vcenter.Unreachable, "HostNotReachable", pauseFirst},
 		"it is overloaded":     {&types.RuntimeFault{}, vcenter.Unreachable, "RuntimeFault", pauseFirst},
 	} {
@@ -260,7 +260,7 @@ func TestAVCenterThatIsSlow(t *testing.T) {
 	must(t, err)
 	slow, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errSlow)
 	defer cancel()
-	err = one.ask(slow, func(ctx context.Context, s bound) error {
+	err = one.ask(slow, func(ctx context.Context, s openSession) error {
 		_, err := s.look(ctx, group)
 		return err
 	})
@@ -293,13 +293,13 @@ func TestAccountsThatAreManyTakeTurns(t *testing.T) {
 		t.Errorf("the session that was unused longest is open still, and %d are", open)
 	}
 	others[0].requests <- struct{}{}
-	others[1].last, others[1].until = &vcenter.Error{Reason: vcenter.Refused}, watch.now().Add(time.Minute)
+	others[1].last, others[1].until = &vcenter.Error{Reason: vcenter.LoginRefused}, watch.now().Add(time.Minute)
 	if _, spare, err := service.session(group.Account); err != nil || spare != others[2] {
 		t.Errorf("the session of another account ended, error %v", err)
 	}
 	for _, one := range service.sessions {
-		one.last, one.until = &vcenter.Error{Reason: vcenter.Refused}, watch.now().Add(time.Minute)
+		one.last, one.until = &vcenter.Error{Reason: vcenter.LoginRefused}, watch.now().Add(time.Minute)
 	}
 	_, err = service.Look(t.Context(), vcenter.Group{Account: vcenter.Account{User: "one too many"}})
-	wantReason(t, err, vcenter.Crowded, "let groups share")
+	wantReason(t, err, vcenter.TooManyAccounts, "let groups share")
 }

@@ -33,12 +33,12 @@ const (
 // group is gone.
 const failureLife = retryCap
 
-// subject is the object of a task: a machine of a group, or the group's folder if the name is empty.
-type subject struct {
+// taskTarget is the object of a task: a machine of a group, or the group's folder if the name is empty.
+type taskTarget struct {
 	uid, machine string
 }
 
-func (s subject) String() string { return cmp.Or(s.machine, "the group's folder") }
+func (s taskTarget) String() string { return cmp.Or(s.machine, "the group's folder") }
 
 // attempt is an order for a machine, with the size if the order changes that.
 type attempt struct {
@@ -57,15 +57,15 @@ func attemptOf(order vcenter.Order) attempt {
 
 func aboutSize(verb vcenter.Verb) bool { return verb == vcenter.Resize || verb == vcenter.Grow }
 
-// begun is a task in progress.
-type begun struct {
+// runningTask is a task in progress.
+type runningTask struct {
 	attempt
 	reference types.ManagedObjectReference
 }
 
-// trouble is the key of failures. It has the verb, because a machine that could not be resized may be started meanwhile.
-type trouble struct {
-	subject
+// failureKey is the key of failures. It has the verb, because a machine that could not be resized may be started meanwhile.
+type failureKey struct {
+	taskTarget
 	verb vcenter.Verb
 }
 
@@ -83,7 +83,7 @@ func (f failure) of(one attempt) bool {
 
 // settle reads the results of the tasks in progress. After a restart, the vCenter does not know its earlier tasks: the next look shows what
 // they did.
-func (s bound) settle(ctx context.Context) error {
+func (s openSession) settle(ctx context.Context) error {
 	s.mu.Lock()
 	open := maps.Clone(s.tasks)
 	s.mu.Unlock()
@@ -99,9 +99,9 @@ func (s bound) settle(ctx context.Context) error {
 		info, known := seen[one.reference]
 		switch {
 		case !known, info.State == types.TaskInfoStateSuccess:
-			s.over(about, one, nil)
+			s.taskEnded(about, one, nil)
 		case info.State == types.TaskInfoStateError:
-			s.over(about, one, failureOf(info.Error))
+			s.taskEnded(about, one, failureOf(info.Error))
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func (s bound) settle(ctx context.Context) error {
 
 // states reads all tasks with one request. If a vCenter no longer knows one of them, it answers for none: states then reads each task
 // separately.
-func (s bound) states(ctx context.Context, references []types.ManagedObjectReference) (map[types.ManagedObjectReference]types.TaskInfo, error) {
+func (s openSession) states(ctx context.Context, references []types.ManagedObjectReference) (map[types.ManagedObjectReference]types.TaskInfo, error) {
 	found := map[types.ManagedObjectReference]types.TaskInfo{}
 	if len(references) == 0 {
 		return found, nil
@@ -137,36 +137,36 @@ func (s bound) states(ctx context.Context, references []types.ManagedObjectRefer
 	return found, nil
 }
 
-// over records the end of a task. If the name is taken, the machine exists or is being created, because a killed operator started it: the
+// taskEnded records the end of a task. If the name is taken, the machine exists or is being created, because a killed operator started it: the
 // next look shows it.
-func (s *session) over(about subject, one begun, err error) {
+func (s *session) taskEnded(about taskTarget, one runningTask, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tasks[about] == one {
 		delete(s.tasks, about)
 	}
 	if err == nil {
-		s.passed(about, one.verb)
+		s.forgetFailures(about, one.verb)
 		return
 	}
 	s.note(about, one.attempt, err)
 }
 
-// passed forgets the failures of a machine after a successful order. A start or stop does not forget failures to change its size. The
+// forgetFailures forgets the failures of a machine after a successful order. A start or stop does not forget failures to change its size. The
 // caller holds s.mu.
-func (s *session) passed(about subject, verb vcenter.Verb) {
-	maps.DeleteFunc(s.failed, func(at trouble, _ failure) bool {
-		return at.subject == about && (!aboutSize(at.verb) || verb == vcenter.Resize || verb == vcenter.Destroy || verb == at.verb)
+func (s *session) forgetFailures(about taskTarget, verb vcenter.Verb) {
+	maps.DeleteFunc(s.failed, func(at failureKey, _ failure) bool {
+		return at.taskTarget == about && (!aboutSize(at.verb) || verb == vcenter.Resize || verb == vcenter.Destroy || verb == at.verb)
 	})
 }
 
 // note records a failure. The caller holds s.mu.
-func (s *session) note(about subject, of attempt, err error) {
-	times, at := 1, trouble{about, of.verb}
+func (s *session) note(about taskTarget, of attempt, err error) {
+	times, at := 1, failureKey{about, of.verb}
 	if last := s.failed[at]; last.of(of) {
 		times += last.times
 	}
-	meant := meaningOf(err, s.account)
+	meant := errorFor(err, s.account)
 	message := fmt.Sprintf("%s of %s: %s", of.verb, about, meant.Message)
 	first, limit := retryFirst, retryCap
 	if of.verb == vcenter.Resize && meant.Reason != vcenter.Moved {
@@ -175,7 +175,7 @@ func (s *session) note(about subject, of attempt, err error) {
 	if fault.Is(err, &types.DuplicateName{}) {
 		meant.Reason, message = vcenter.Moved, about.String()+" is already being created: the operator waits for it"
 	}
-	if meant.Reason == vcenter.Away {
+	if meant.Reason == vcenter.MachineMoved {
 		message, limit = meant.Message, retryAway
 	}
 	s.failed[at] = failure{
@@ -205,10 +205,10 @@ func (s *session) underway(group vcenter.Group) (cloning, worked []string, failu
 			worked = append(worked, about.machine)
 		}
 	}
-	maps.DeleteFunc(s.failed, func(_ trouble, one failure) bool { return s.now().Sub(one.until) > failureLife })
+	maps.DeleteFunc(s.failed, func(_ failureKey, one failure) bool { return s.now().Sub(one.until) > failureLife })
 	for about, one := range s.failed {
 		if about.uid == group.UID {
-			one.Resting = one.until.After(s.now())
+			one.InBackoff = one.until.After(s.now())
 			failures = append(failures, one.Failure)
 		}
 	}
@@ -220,13 +220,13 @@ func (s *session) underway(group vcenter.Group) (cloning, worked []string, failu
 }
 
 // busy returns why a task must not start now; nil if it may.
-func (s *session) busy(about subject, next attempt) error {
+func (s *session) busy(about taskTarget, next attempt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, is := s.tasks[about]; is {
 		return &vcenter.Error{Reason: vcenter.Moved, Message: about.String() + " is busy"}
 	}
-	if last := s.failed[trouble{about, next.verb}]; last.of(next) && last.until.After(s.now()) {
+	if last := s.failed[failureKey{about, next.verb}]; last.of(next) && last.until.After(s.now()) {
 		return &vcenter.Error{Reason: vcenter.Moved, Message: about.String() + " is not tried again yet"}
 	}
 	clones := 0

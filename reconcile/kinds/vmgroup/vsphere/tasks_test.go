@@ -36,7 +36,7 @@ func TestTasksAreAskedForTogether(t *testing.T) {
 		t.Errorf("%d requests with %d tasks in progress, %d at rest", asked, len(found.Cloning), atRest)
 	}
 	one.mu.Lock()
-	one.tasks[subject{group.UID, "forgotten"}] = begun{attempt{verb: vcenter.Clone}, types.ManagedObjectReference{Type: "Task", Value: "task-9999"}}
+	one.tasks[taskTarget{group.UID, "forgotten"}] = runningTask{attempt{verb: vcenter.Clone}, types.ManagedObjectReference{Type: "Task", Value: "task-9999"}}
 	one.mu.Unlock()
 	if found, _ := look(); len(found.Cloning) > 4 {
 		t.Errorf("in progress are %v", found.Cloning)

@@ -23,8 +23,8 @@ import (
 // identityLife is how long a name is assumed to mean the same template.
 const identityLife = time.Minute
 
-// spelling is a template's name as a user wrote it.
-type spelling struct {
+// templateName is a template's name as a user wrote it.
+type templateName struct {
 	place vcenter.Place
 	name  string
 }
@@ -37,18 +37,18 @@ type identified struct {
 
 // respell gives machines that were cloned from the group's template its current spelling. It looks for templates only while a machine has
 // another spelling.
-func (s bound) respell(ctx context.Context, at *site, group vcenter.Group, machines []vcenter.Machine) error {
+func (s openSession) respell(ctx context.Context, at *site, group vcenter.Group, machines []vcenter.Machine) error {
 	for i, one := range machines {
-		if one.Owner != group.UID || one.Making || one.Template == group.Template {
+		if one.Owner != group.UID || one.Creating || one.Template == group.Template {
 			continue
 		}
-		wanted, err := s.identityOf(ctx, at, spelling{group.Place, group.Template}, false)
+		wanted, err := s.identityOf(ctx, at, templateName{group.Place, group.Template}, false)
 		if err != nil || wanted == "" {
 			return err
 		}
 		source := one.Source
 		if source == "" { // the mark has only the spelling
-			if source, err = s.identityOf(ctx, at, spelling{group.Place, one.Template}, true); err != nil {
+			if source, err = s.identityOf(ctx, at, templateName{group.Place, one.Template}, true); err != nil {
 				return err
 			}
 		}
@@ -61,7 +61,7 @@ func (s bound) respell(ctx context.Context, at *site, group vcenter.Group, machi
 
 // identityOf returns the identity of the template that a spelling means; empty if there is none. lasting remembers for a while also that
 // there is none.
-func (s bound) identityOf(ctx context.Context, at *site, of spelling, lasting bool) (string, error) {
+func (s openSession) identityOf(ctx context.Context, at *site, of templateName, lasting bool) (string, error) {
 	s.mu.Lock()
 	known, is := s.templates[of]
 	s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s bound) identityOf(ctx context.Context, at *site, of spelling, lasting bo
 		identity, err = s.identity(ctx, found)
 	}
 	if err != nil {
-		if meant := meaningOf(err, s.account).Reason; meant != vcenter.NoTemplate && meant != vcenter.NoPlace {
+		if meant := errorFor(err, s.account).Reason; meant != vcenter.NoTemplate && meant != vcenter.NoPlace {
 			return "", err
 		}
 	}
@@ -84,7 +84,7 @@ func (s bound) identityOf(ctx context.Context, at *site, of spelling, lasting bo
 	return identity, nil
 }
 
-func (s *session) identified(of spelling, identity string) {
+func (s *session) identified(of templateName, identity string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for one, known := range s.templates {
@@ -97,7 +97,7 @@ func (s *session) identified(of spelling, identity string) {
 
 // identity returns what identifies a template whatever its name and place are (vSphere Web Services API,
 // VirtualMachineConfigInfo.instanceUuid).
-func (s bound) identity(ctx context.Context, template *object.VirtualMachine) (string, error) {
+func (s openSession) identity(ctx context.Context, template *object.VirtualMachine) (string, error) {
 	var seen mo.VirtualMachine
 	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, template.Reference(), []string{"config.instanceUuid"}, &seen); err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func (s bound) identity(ctx context.Context, template *object.VirtualMachine) (s
 }
 
 // template finds a virtual machine by its path, or by its name anywhere in the datacenter.
-func (s bound) template(ctx context.Context, at *site, name string) (*object.VirtualMachine, error) {
+func (s openSession) template(ctx context.Context, at *site, name string) (*object.VirtualMachine, error) {
 	datacenter := s.datacenter(at)
 	full := path.Join(datacenter.InventoryPath, "vm", name)
 	if strings.HasPrefix(name, "/") {

@@ -29,19 +29,19 @@ func (e *EndpointError) Error() string {
 func CheckEndpoint(destination string, secret map[string][]byte) error {
 	place, err := Parse(destination)
 	if err != nil {
-		return Opening(err, "the destination")
+		return AsStoreError(err, "the destination")
 	}
 	keys := map[string]string{}
 	for name, value := range secret {
 		keys[name] = strings.TrimSpace(string(value))
 	}
-	if err := CheckAudience(place, keys); err != nil {
-		return Opening(err, place.String())
+	if err := CheckPlace(place, keys); err != nil {
+		return AsStoreError(err, place.String())
 	}
 	return nil
 }
 
-// EndpointKeys returns the keys of a Secret that CheckAudience reads.
+// EndpointKeys returns the keys of a Secret that CheckPlace reads.
 func EndpointKeys() []string {
 	return []string{KeyEndpoint, keyEndpoints, KeyAccess, KeySession, KeyServiceAccount, KeyAccount, KeyAccountKey, KeySAS}
 }
@@ -66,7 +66,7 @@ func checkSigned(place Place, keys map[string]string) error {
 }
 
 // needsAccount reports whether a signature may be sent to an endpoint only for its own storage account. This is so for Azure's endpoints,
-// unless the Secret allows the endpoint itself. CheckAudience decides on the others.
+// unless the Secret allows the endpoint itself. CheckPlace decides on the others.
 func needsAccount(endpoint string, keys map[string]string) bool {
 	if endpoint == "" {
 		return true
@@ -81,8 +81,8 @@ func accountAt(endpoint string) string {
 	return strings.TrimSuffix(account, "-secondary")
 }
 
-// CheckAudience does the same as CheckEndpoint for a parsed URL.
-func CheckAudience(place Place, keys map[string]string) error {
+// CheckPlace does the same as CheckEndpoint for a parsed URL.
+func CheckPlace(place Place, keys map[string]string) error {
 	if err := checkSigned(place, keys); err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// Opening turns an error of opening a store into a *StoreError.
-func Opening(err error, where string) error {
+// AsStoreError turns an error of opening a store into a *StoreError.
+func AsStoreError(err error, where string) error {
 	if _, ok := errors.AsType[*StoreError](err); ok {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 func RunDelete(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	store, err := env.open(ctx)
 	if err != nil {
-		return transfer.Outcome{}, repeated(err)
+		return transfer.Outcome{}, retryInvalid(err)
 	}
 	defer func() { _ = store.Close() }()
 	who := archive.Identity{Namespace: env.Namespace, Cluster: env.Cluster, Instance: env.Instance, UID: env.UID}
@@ -24,15 +24,15 @@ func RunDelete(ctx context.Context, env Environment) (transfer.Outcome, error) {
 		remove = archive.RemoveUnfinished
 	}
 	if err := remove(ctx, store, who); err != nil {
-		return transfer.Outcome{}, interrupted(ctx, repeated(fmt.Errorf("delete the data of backup %s: %w", env.Instance, err)))
+		return transfer.Outcome{}, interrupted(ctx, retryInvalid(fmt.Errorf("delete the data of backup %s: %w", env.Instance, err)))
 	}
 	env.Log.Info("deleted", "url", store.URL())
 	return transfer.Outcome{Message: "the data is deleted"}, nil
 }
 
-// repeated makes an invalid destination an error that is retried. A user may be about to complete the Secret, and after the last attempt
+// retryInvalid makes an invalid destination an error that is retried. A user may be about to complete the Secret, and after the last attempt
 // the operator gives the data up. A backup can be made again later, but nobody would find data that was left in place.
-func repeated(err error) error {
+func retryInvalid(err error) error {
 	if store, ok := errors.AsType[*destination.StoreError](err); ok && store.Kind == destination.KindInvalid {
 		return retry(transfer.ReasonDestinationRefused, "%w", err)
 	}

@@ -118,8 +118,8 @@ func keyFile(file string) ([]byte, error) {
 	return content, nil
 }
 
-// beside runs the tasks that accompany a transfer (measuring, answering the operator) until the function that it returns is called.
-func (e Environment) beside(ctx context.Context, m *meter) (stop func()) {
+// background runs the tasks that accompany a transfer (measuring, answering the operator) until the function that it returns is called.
+func (e Environment) background(ctx context.Context, m *meter) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { m.watch(ctx, e.Log) })

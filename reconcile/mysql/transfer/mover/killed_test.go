@@ -41,7 +41,7 @@ type deadlyPlace struct {
 	killer *killer
 }
 
-func (p deadlyPlace) look() (agent.Holding, error) {
+func (p deadlyPlace) look() (agent.VolumeContents, error) {
 	p.killer.next()
 	return p.place.look()
 }
@@ -85,7 +85,7 @@ func TestRestoreThatIsKilled(t *testing.T) { //nolint:paralleltest // it ends th
 		Layout: agent.Layout{Volume: os.Getenv(envVolume)}, Log: logr.Discard(),
 	}
 	k := &killer{at: at}
-	r := restoring{env: env, meter: &meter{}, place: deadlyPlace{env.place(), k}, directory: func(root string) (directory, error) {
+	r := restoreAttempt{env: env, meter: &meter{}, place: deadlyPlace{env.place(), k}, directory: func(root string) (directory, error) {
 		k.next()
 		into, err := newDirectory(root)
 		return deadlyDirectory{into, k}, err

@@ -22,7 +22,7 @@ const abortTimeout = 45 * time.Second
 // there, or only what the next attempt removes. The manifest, written last, makes it a backup. If an earlier attempt completed the backup
 // and could not report it, that backup is the result.
 func RunBackup(ctx context.Context, env Environment) (transfer.Outcome, error) {
-	outcome, err := making{env: env, meter: &meter{}, members: env.members()}.run(ctx)
+	outcome, err := backupAttempt{env: env, meter: &meter{}, members: env.members()}.run(ctx)
 	return outcome, interrupted(ctx, err)
 }
 
@@ -55,8 +55,8 @@ func (e Environment) members() members {
 	}
 }
 
-// making is one attempt at a backup.
-type making struct {
+// backupAttempt is one attempt at a backup.
+type backupAttempt struct {
 	env     Environment
 	meter   *meter
 	members members
@@ -64,9 +64,9 @@ type making struct {
 	began time.Time
 }
 
-func (m making) run(ctx context.Context) (transfer.Outcome, error) {
+func (m backupAttempt) run(ctx context.Context) (transfer.Outcome, error) {
 	m.began = time.Now()
-	defer m.env.beside(ctx, m.meter)()
+	defer m.env.background(ctx, m.meter)()
 	m.meter.stage("checking the destination")
 	store, err := m.env.open(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (m making) run(ctx context.Context) (transfer.Outcome, error) {
 
 // copyPatiently waits for a member that is giving a copy to another client, such as a new replica. That may take longer than all attempts
 // of a Job. It chooses the member again each time.
-func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys encryption.Keys) (transfer.Outcome, error) {
+func (m backupAttempt) copyPatiently(ctx context.Context, store *archive.Store, keys encryption.Keys) (transfer.Outcome, error) {
 	bounded, cancel := context.WithTimeout(ctx, m.members.busyWait)
 	defer cancel()
 	for {
@@ -106,7 +106,7 @@ func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys en
 	}
 }
 
-func (m making) chooseAndCopy(ctx context.Context, store *archive.Store, keys encryption.Keys) (transfer.Outcome, error) {
+func (m backupAttempt) chooseAndCopy(ctx context.Context, store *archive.Store, keys encryption.Keys) (transfer.Outcome, error) {
 	m.meter.stage("looking for a member to copy")
 	from, err := m.members.choose(ctx, serviceOf(m.env))
 	if err != nil {
@@ -122,12 +122,12 @@ func (m making) chooseAndCopy(ctx context.Context, store *archive.Store, keys en
 // serviceOf is the Service that leads to replicas, or to the primary if there is none.
 func serviceOf(e Environment) string { return e.Cluster + "-read." + e.Namespace + ".svc" }
 
-func (m making) identity() archive.Identity {
+func (m backupAttempt) identity() archive.Identity {
 	return archive.Identity{Namespace: m.env.Namespace, Cluster: m.env.Cluster, Instance: m.env.Instance, UID: m.env.UID}
 }
 
 // made finds the backup that an earlier attempt completed. archive.Begin judges any other content of the folder.
-func (m making) made(ctx context.Context, store *archive.Store) (outcome transfer.Outcome, done bool, err error) {
+func (m backupAttempt) made(ctx context.Context, store *archive.Store) (outcome transfer.Outcome, done bool, err error) {
 	manifest, checksum, err := archive.Load(ctx, store)
 	if _, unreachable := errors.AsType[*destination.StoreError](err); unreachable {
 		return transfer.Outcome{}, false, err
@@ -148,7 +148,7 @@ func outcomeOf(manifest archive.Manifest, checksum string) transfer.Outcome {
 }
 
 // copyTo copies a member to the store. After any failure it removes what it has stored.
-func (m making) copyTo(ctx context.Context, store *archive.Store, keys encryption.Keys, from source) (transfer.Outcome, error) {
+func (m backupAttempt) copyTo(ctx context.Context, store *archive.Store, keys encryption.Keys, from source) (transfer.Outcome, error) {
 	limit := m.limit(from)
 	m.env.Log.Info("copying", "member", from.name(), "version", from.Version, "primary", from.Primary, "limit", limit, "to", store.URL())
 	writer, err := archive.Begin(ctx, store, archive.WriteOptions{Identity: m.identity(), Recipients: keys.Recipients, Limit: limit})
@@ -170,7 +170,7 @@ func (m making) copyTo(ctx context.Context, store *archive.Store, keys encryptio
 }
 
 // limit is the read rate of the member, in bytes per second; 0 for no limit.
-func (m making) limit(from source) int64 {
+func (m backupAttempt) limit(from source) int64 {
 	if m.env.Bandwidth == 0 && from.Primary {
 		return DefaultPrimaryLimit
 	}
@@ -178,7 +178,7 @@ func (m making) limit(from source) int64 {
 }
 
 // fill copies everything and writes the manifest.
-func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (transfer.Outcome, error) {
+func (m backupAttempt) fill(ctx context.Context, writer *archive.Writer, from source) (transfer.Outcome, error) {
 	manifest := archive.Manifest{
 		Source:          archive.Source{Member: from.name(), Host: from.Host, ServerUUID: from.ServerUUID, ServerVersion: from.Version, Primary: from.Primary},
 		OperatorVersion: m.env.Version,
@@ -204,7 +204,7 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 	}
 	manifest, checksum, err := writer.Finish(ctx, manifest)
 	if err != nil {
-		return transfer.Outcome{}, spoiled(err)
+		return transfer.Outcome{}, retryDamaged(err)
 	}
 	outcome := outcomeOf(manifest, checksum)
 	outcome.Spent = &transfer.Spent{
@@ -216,7 +216,7 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 
 // pace pauses the copy while the member's clients are active, until the function that it returns is called. It does not if the user has set
 // a rate.
-func (m making) pace(ctx context.Context, from source) (p *pacer, stop func()) {
+func (m backupAttempt) pace(ctx context.Context, from source) (p *pacer, stop func()) {
 	p = newPacer(ctx, m.env.Bandwidth == 0, runtime.NumCPU())
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -227,9 +227,9 @@ func (m making) pace(ctx context.Context, from source) (p *pacer, stop func()) {
 	}
 }
 
-// spoiled handles data of this attempt that is missing or damaged in the store. That is no verdict on a backup: another attempt stores the
+// retryDamaged handles data of this attempt that is missing or damaged in the store. That is no verdict on a backup: another attempt stores the
 // data again.
-func spoiled(err error) error {
+func retryDamaged(err error) error {
 	_, incomplete := errors.AsType[*archive.IncompleteError](err)
 	_, corrupt := errors.AsType[*archive.CorruptError](err)
 	if incomplete || corrupt {
@@ -240,7 +240,7 @@ func spoiled(err error) error {
 
 // observer follows the stages, and records the two sets of transactions that bound the copy. All transactions committed before the copy's
 // moment are in it. Transactions that had not begun to commit after that moment are not.
-func (m making) observer(ctx context.Context, from source, pacer *pacer, gtids *archive.GTIDs) clone.Observer {
+func (m backupAttempt) observer(ctx context.Context, from source, pacer *pacer, gtids *archive.GTIDs) clone.Observer {
 	return clone.Observer{
 		Estimated: m.meter.total,
 		Stage: func(stage clone.Stage) error {
@@ -256,7 +256,7 @@ func (m making) observer(ctx context.Context, from source, pacer *pacer, gtids *
 			gtids.AtLeast = seen.Executed.String()
 			return err
 		},
-		Fixed: func() error {
+		MomentPassed: func() error {
 			seen, err := from.again(ctx)
 			gtids.AtMost = seen.Executed.Union(seen.Pending).String()
 			return err

@@ -85,7 +85,7 @@ func giveCopy(sink clone.Sink, observer clone.Observer) (clone.Result, error) {
 	if err := write("shop/orders.ibd", 0, copied()["shop/orders.ibd"]); err != nil {
 		return result, err
 	}
-	if err := errors.Join(observer.Stage(clone.StageRedo), observer.Fixed()); err != nil {
+	if err := errors.Join(observer.Stage(clone.StageRedo), observer.MomentPassed()); err != nil {
 		return result, err
 	}
 	if err := write("#innodb_redo/#ib_redo12", 0, copied()["#innodb_redo/#ib_redo12"]); err != nil {
@@ -128,7 +128,7 @@ func newShop(t *testing.T) *shop {
 }
 
 func (s *shop) backup(ctx context.Context) (transfer.Outcome, error) {
-	outcome, err := making{env: s.env, meter: &meter{}, members: s.members}.run(ctx)
+	outcome, err := backupAttempt{env: s.env, meter: &meter{}, members: s.members}.run(ctx)
 	return outcome, interrupted(ctx, err)
 }
 
@@ -470,7 +470,7 @@ func TestBackupReadsAPrimaryGently(t *testing.T) {
 		"a primary, with a limit": {true, 1 << 30, 1 << 30},
 	} {
 		from := source{Donor: mysqld.Donor{Primary: test.primary}}
-		if limit := (making{env: Environment{Bandwidth: test.asked}}).limit(from); limit != test.wantLimit {
+		if limit := (backupAttempt{env: Environment{Bandwidth: test.asked}}).limit(from); limit != test.wantLimit {
 			t.Errorf("%s: %d bytes a second, want %d", name, limit, test.wantLimit)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // place is a target of a restore.
 type place interface {
 	// look reports what is there and changes nothing.
-	look() (agent.Holding, error)
+	look() (agent.VolumeContents, error)
 	// free returns the free space in bytes, as if an unfinished attempt were removed.
 	free() (int64, error)
 	// begin removes an unfinished attempt, and creates the folder to restore into.
@@ -27,8 +27,8 @@ type place interface {
 // memberVolume is the volume of a cluster's member, which owns the data afterwards.
 type memberVolume struct{ layout agent.Layout }
 
-func (v memberVolume) look() (agent.Holding, error) { return agent.LookAtVolume(v.layout) }
-func (v memberVolume) begin() (string, error)       { return agent.BeginRestore(v.layout) }
+func (v memberVolume) look() (agent.VolumeContents, error) { return agent.LookAtVolume(v.layout) }
+func (v memberVolume) begin() (string, error)              { return agent.BeginRestore(v.layout) }
 
 // finish checks that it records a complete copy. Two Pods may have run here for a moment: one that was thought to be dead, and its
 // replacement, which has started the restore again.
@@ -50,31 +50,31 @@ func (v memberVolume) free() (int64, error) {
 // folder is a data directory that a person requests. No member owns it. It is created under another name and renamed.
 type folder struct{ path string }
 
-func (f folder) beside() string { return f.path + ".restoring" }
+func (f folder) temporaryPath() string { return f.path + ".restoring" }
 
-func (f folder) look() (agent.Holding, error) {
+func (f folder) look() (agent.VolumeContents, error) {
 	entries, err := os.ReadDir(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return agent.Holding{}, fmt.Errorf("read %s: %w", f.path, err)
+		return agent.VolumeContents{}, fmt.Errorf("read %s: %w", f.path, err)
 	}
 	if len(entries) > 0 {
-		return agent.Holding{Contents: agent.VolumeOccupied, What: "other files in " + f.path}, nil
+		return agent.VolumeContents{Contents: agent.VolumeOccupied, Description: "other files in " + f.path}, nil
 	}
 	if isMount(f.path) {
-		return agent.Holding{}, refused(transfer.ReasonRestoreFailed, "restore into %s: it is the root of a file system, which cannot be the target of a rename; name a folder in it", f.path)
+		return agent.VolumeContents{}, refused(transfer.ReasonRestoreFailed, "restore into %s: it is the root of a file system, which cannot be the target of a rename; name a folder in it", f.path)
 	}
-	return agent.Holding{Contents: agent.VolumeEmpty, What: "nothing"}, f.unfinished()
+	return agent.VolumeContents{Contents: agent.VolumeEmpty, Description: "nothing"}, f.unfinished()
 }
 
 // unfinished refuses an existing temporary folder, unless it is certainly an interrupted restore, or contains no files.
 func (f folder) unfinished() error {
-	begun, err := clone.InProgress(f.beside())
+	begun, err := clone.InProgress(f.temporaryPath())
 	if err != nil || begun {
 		return err
 	}
-	err = filepath.WalkDir(f.beside(), func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(f.temporaryPath(), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			err = refused(transfer.ReasonDataExists, "restore into %s: the temporary folder %s contains %s and is not an interrupted restore; move it away, or, if it is the restored data, rename it", f.path, f.beside(), filepath.Base(path))
+			err = refused(transfer.ReasonDataExists, "restore into %s: the temporary folder %s contains %s and is not an interrupted restore; move it away, or, if it is the restored data, rename it", f.path, f.temporaryPath(), filepath.Base(path))
 		}
 		return err
 	})
@@ -89,20 +89,20 @@ func (f folder) free() (int64, error) {
 	if err := os.MkdirAll(parent, folderMode); err != nil {
 		return 0, fmt.Errorf("create %s: %w", parent, err)
 	}
-	return freeWith(parent, f.beside())
+	return freeWith(parent, f.temporaryPath())
 }
 
 func (f folder) begin() (string, error) {
 	if err := f.unfinished(); err != nil {
 		return "", err
 	}
-	if err := os.RemoveAll(f.beside()); err != nil {
+	if err := os.RemoveAll(f.temporaryPath()); err != nil {
 		return "", fmt.Errorf("remove the unfinished restore: %w", err)
 	}
-	if err := os.MkdirAll(f.beside(), folderMode); err != nil {
+	if err := os.MkdirAll(f.temporaryPath(), folderMode); err != nil {
 		return "", fmt.Errorf("create a folder to restore into: %w", err)
 	}
-	return f.beside(), nil
+	return f.temporaryPath(), nil
 }
 
 // folderMode is the mode that mysqld --initialize gives its data directory.
@@ -111,10 +111,10 @@ const folderMode = 0o750
 // finish renames the folder. It replaces an empty folder, but never removes one with content.
 func (f folder) finish(agent.RestoredFrom) error {
 	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("move the restored data to its place: %w; the complete data is in %s", err, f.beside())
+		return fmt.Errorf("move the restored data to its place: %w; the complete data is in %s", err, f.temporaryPath())
 	}
-	if err := os.Rename(f.beside(), f.path); err != nil {
-		return fmt.Errorf("move the restored data to its place: %w; the complete data is in %s", err, f.beside())
+	if err := os.Rename(f.temporaryPath(), f.path); err != nil {
+		return fmt.Errorf("move the restored data to its place: %w; the complete data is in %s", err, f.temporaryPath())
 	}
 	parent, err := os.Open(filepath.Dir(f.path))
 	if err != nil {

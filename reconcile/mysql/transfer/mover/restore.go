@@ -18,7 +18,7 @@ import (
 // RunRestore succeeds, even if the destination no longer exists. It never touches other data. Then it makes all other checks before it
 // writes the first byte. If it is killed at any point, the next run continues or starts again.
 func RunRestore(ctx context.Context, env Environment) (transfer.Outcome, error) {
-	outcome, err := restoring{env: env, meter: &meter{}, place: env.place(), directory: newDirectory}.run(ctx)
+	outcome, err := restoreAttempt{env: env, meter: &meter{}, place: env.place(), directory: newDirectory}.run(ctx)
 	return outcome, interrupted(ctx, err)
 }
 
@@ -42,16 +42,16 @@ type directory interface {
 
 func newDirectory(root string) (directory, error) { return clone.NewDirectory(root) }
 
-// restoring is one attempt at a restore.
-type restoring struct {
+// restoreAttempt is one attempt at a restore.
+type restoreAttempt struct {
 	env       Environment
 	meter     *meter
 	place     place
 	directory func(root string) (directory, error)
 }
 
-func (r restoring) run(ctx context.Context) (transfer.Outcome, error) {
-	defer r.env.beside(ctx, r.meter)()
+func (r restoreAttempt) run(ctx context.Context) (transfer.Outcome, error) {
+	defer r.env.background(ctx, r.meter)()
 	held, err := r.place.look()
 	if err != nil {
 		return transfer.Outcome{}, err
@@ -91,7 +91,7 @@ func (r restoring) run(ctx context.Context) (transfer.Outcome, error) {
 }
 
 // certainlyTaken reports whether the existing data cannot be the backup, whatever the backup's manifest contains.
-func (r restoring) certainlyTaken(held agent.Holding) bool {
+func (r restoreAttempt) certainlyTaken(held agent.VolumeContents) bool {
 	if !hasBackup(held) {
 		return held.Contents == agent.VolumeOccupied || r.env.AdoptOnly
 	}
@@ -99,33 +99,33 @@ func (r restoring) certainlyTaken(held agent.Holding) bool {
 }
 
 // hasBackup reports whether there is a restored backup.
-func hasBackup(held agent.Holding) bool {
+func hasBackup(held agent.VolumeContents) bool {
 	return held.Contents == agent.VolumeRestored || held.Contents == agent.VolumeStaged
 }
 
 // taken returns the refusal for existing data.
-func (r restoring) taken(held agent.Holding) error {
+func (r restoreAttempt) taken(held agent.VolumeContents) error {
 	if hasBackup(held) || held.Contents == agent.VolumeOccupied {
-		return &agent.OccupiedError{What: held.What}
+		return &agent.OccupiedError{Description: held.Description}
 	}
-	return refused(transfer.ReasonDataExists, "other members' volumes hold data, so the backup is not restored to this volume, which does not hold the backup but %s", held.What)
+	return refused(transfer.ReasonDataExists, "other members' volumes hold data, so the backup is not restored to this volume, which does not hold the backup but %s", held.Description)
 }
 
 // adopt accepts what an earlier run has restored.
-func (r restoring) adopt(held agent.Holding) (transfer.Outcome, error) {
+func (r restoreAttempt) adopt(held agent.VolumeContents) (transfer.Outcome, error) {
 	if err := r.place.finish(held.From); err != nil {
 		return transfer.Outcome{}, err
 	}
 	if held.Used {
 		r.env.Log.Info("nothing is restored: a cluster has used the volume since this backup was restored to it", "checksum", held.From.Checksum)
-		return transfer.Outcome{Adopted: true, Used: true, Checksum: held.From.Checksum, UID: held.From.UID, Message: held.What}, nil
+		return transfer.Outcome{Adopted: true, Used: true, Checksum: held.From.Checksum, UID: held.From.UID, Message: held.Description}, nil
 	}
 	r.env.Log.Info("this backup was restored here before", "checksum", held.From.Checksum)
 	return transfer.Outcome{Adopted: true, Checksum: held.From.Checksum, UID: held.From.UID, ServerVersion: held.From.Version, Message: "this backup was restored here before"}, nil
 }
 
 // load reads the manifest and checks that it is the requested one.
-func (r restoring) load(ctx context.Context, store *archive.Store) (archive.Manifest, string, error) {
+func (r restoreAttempt) load(ctx context.Context, store *archive.Store) (archive.Manifest, string, error) {
 	manifest, checksum, err := archive.Load(ctx, store)
 	if err != nil {
 		return manifest, "", err
@@ -140,7 +140,7 @@ func (r restoring) load(ctx context.Context, store *archive.Store) (archive.Mani
 }
 
 // fits makes the checks that do not need the data, before anything is written.
-func (r restoring) fits(manifest archive.Manifest, keys encryption.Keys) error {
+func (r restoreAttempt) fits(manifest archive.Manifest, keys encryption.Keys) error {
 	if manifest.Encryption.Scheme != "" && len(keys.Identities) == 0 {
 		return retry(transfer.ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: provide the secret key of one of these (key %q of the encryption Secret)", manifest.Encryption.Recipients, transfer.KeyIdentity)
 	}
@@ -164,7 +164,7 @@ func (r restoring) fits(manifest archive.Manifest, keys encryption.Keys) error {
 func leastSpace(manifest archive.Manifest) int64 { return manifest.Data.Size / 10 * 9 }
 
 // restore writes the data to a temporary folder, and moves it to its place when all of it is checked and flushed.
-func (r restoring) restore(ctx context.Context, store *archive.Store, manifest archive.Manifest, keys encryption.Keys, from agent.RestoredFrom) (transfer.Outcome, error) {
+func (r restoreAttempt) restore(ctx context.Context, store *archive.Store, manifest archive.Manifest, keys encryption.Keys, from agent.RestoredFrom) (transfer.Outcome, error) {
 	r.env.Log.Info("restoring", "instance", manifest.Backup.Instance, "version", manifest.Source.ServerVersion, "bytes", manifest.Data.Bytes, "from", store.URL())
 	r.meter.stage("restoring")
 	r.meter.total(manifest.Data.Raw)
@@ -197,7 +197,7 @@ func (r restoring) restore(ctx context.Context, store *archive.Store, manifest a
 }
 
 // written distinguishes a full volume from a full destination.
-func (r restoring) written(err error) error {
+func (r restoreAttempt) written(err error) error {
 	if _, ofStore := errors.AsType[*destination.StoreError](err); isFull(err) && !ofStore {
 		return refused(transfer.ReasonVolumeTooSmall, "the volume became full during the restore: make it larger (spec.storage): %w", err)
 	}

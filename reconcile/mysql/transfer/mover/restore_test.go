@@ -393,7 +393,7 @@ func TestRestoreTakesNoMoreRoomThanTheData(t *testing.T) {
 	if manifest.Data.Bytes < manifest.Data.Size*3/2 {
 		t.Fatalf("of %d bytes only %d were sent", manifest.Data.Size, manifest.Data.Bytes)
 	}
-	fitting := restoring{env: env, meter: &meter{}, place: smallVolume{env.place(), manifest.Data.Size}, directory: newDirectory}
+	fitting := restoreAttempt{env: env, meter: &meter{}, place: smallVolume{env.place(), manifest.Data.Size}, directory: newDirectory}
 	if _, err := fitting.run(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -417,7 +417,7 @@ func TestRestoreSaysThatTheVolumeIsTooSmall(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
 	before := sumOf(t, env.Layout.Volume)
-	small := restoring{env: env, meter: &meter{}, place: smallVolume{env.place(), 1000}, directory: newDirectory}
+	small := restoreAttempt{env: env, meter: &meter{}, place: smallVolume{env.place(), 1000}, directory: newDirectory}
 	outcome, err := small.run(t.Context())
 	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonVolumeTooSmall || status != transfer.ExitRefused || !strings.Contains(ended.Message, "spec.storage") {
 		t.Errorf("known before the restore: %+v with exit status %d", ended, status)
@@ -425,7 +425,7 @@ func TestRestoreSaysThatTheVolumeIsTooSmall(t *testing.T) {
 	if sumOf(t, env.Layout.Volume) != before {
 		t.Error("the volume is changed")
 	}
-	full := restoring{env: env, meter: &meter{}, place: env.place(), directory: func(root string) (directory, error) {
+	full := restoreAttempt{env: env, meter: &meter{}, place: env.place(), directory: func(root string) (directory, error) {
 		into, err := newDirectory(root)
 		return &fullDirectory{directory: into, left: 1000}, err
 	}}
@@ -533,7 +533,7 @@ func (p hurried) finish(from agent.RestoredFrom) error {
 func TestHalfARestoreIsNotTakenForTheWholeOne(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
-	r := restoring{env: env, meter: &meter{}, place: hurried{env.place()}, directory: newDirectory}
+	r := restoreAttempt{env: env, meter: &meter{}, place: hurried{env.place()}, directory: newDirectory}
 	if _, err := r.run(t.Context()); reasonOf(err) != transfer.ReasonRestoreFailed {
 		t.Errorf("%v", err)
 	}
@@ -551,7 +551,7 @@ func TestRestoreToldToEndIsContinued(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	stopping := restoring{env: env, meter: &meter{}, place: env.place(), directory: func(root string) (directory, error) {
+	stopping := restoreAttempt{env: env, meter: &meter{}, place: env.place(), directory: func(root string) (directory, error) {
 		cancel()
 		return newDirectory(root)
 	}}
@@ -572,7 +572,7 @@ func TestManifestIsAskedForBeforeAnythingIsWritten(t *testing.T) {
 	_, env := backedUp(t)
 	remove(t, filepath.Join(backupDir(env), "manifest.json"))
 	began := false
-	r := restoring{env: env, meter: &meter{}, place: env.place(), directory: func(root string) (directory, error) {
+	r := restoreAttempt{env: env, meter: &meter{}, place: env.place(), directory: func(root string) (directory, error) {
 		began = true
 		return newDirectory(root)
 	}}

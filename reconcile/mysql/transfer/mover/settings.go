@@ -9,7 +9,7 @@ import (
 
 // fitSettings returns which settings spec.config must have for the data; nil if none are missing.
 func fitSettings(made, wanted map[string]string) error {
-	found := transfer.Misfits(made, wanted)
+	found := transfer.SettingMismatches(made, wanted)
 	if len(found) == 0 {
 		return nil
 	}
@@ -22,7 +22,7 @@ func fitSettings(made, wanted map[string]string) error {
 
 // startedWith returns the settings that mysqld needs for a backup's data, for a person; empty for none.
 func startedWith(made map[string]string) string {
-	found := transfer.Misfits(made, nil)
+	found := transfer.SettingMismatches(made, nil)
 	if len(found) == 0 {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 // RunVerify reads a whole backup, checks everything in it, and writes nothing.
 func RunVerify(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	m := &meter{}
-	defer env.beside(ctx, m)()
+	defer env.background(ctx, m)()
 	m.stage("verifying")
 	keys, _, err := env.keys()
 	if err != nil {
@@ -21,7 +21,7 @@ func RunVerify(ctx context.Context, env Environment) (transfer.Outcome, error) {
 		return transfer.Outcome{}, err
 	}
 	defer func() { _ = store.Close() }()
-	r := restoring{env: env}
+	r := restoreAttempt{env: env}
 	manifest, checksum, err := r.load(ctx, store)
 	if err != nil {
 		return transfer.Outcome{}, err
