@@ -64,6 +64,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 const (
 	poolName        = "innodb_buffer_pool_size"
 	connectionsName = "max_connections"
+	redoName        = "innodb_redo_log_capacity"
 )
 
 // place is what a mysqld has, in bytes.
@@ -75,7 +76,10 @@ type place struct {
 // compare tries one size with both settings, on the same amount of data.
 func compare(ctx context.Context, o options, out io.Writer, at place) error {
 	tuned := sizing.Tune(sizing.Resources{Memory: at.memory, CPU: 2000, Volume: at.volume})
-	data := dataFor(tuned, at.volume)
+	data, err := dataFor(tuned, at.volume)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(out, "\n%s: pool %s, %s connections, %d MiB of data\n", at.name, tuned[poolName], tuned[connectionsName], data>>20)
 	seen := map[string]trial{}
 	for _, way := range []struct {
@@ -100,20 +104,24 @@ func compare(ctx context.Context, o options, out io.Writer, at place) error {
 }
 
 const (
-	// reserved is the room on a volume for everything but data, in bytes: the redo log, undo, the doublewrite buffer, binary logs, and the
-	// files of a new mysqld.
-	reserved = 450 << 20
+	// reserved is the room on a volume for everything but data and the redo log, in bytes: undo, the doublewrite buffer, binary logs, and
+	// the files of a new mysqld.
+	reserved = 350 << 20
 	// metadataShare is the part of a volume that ext4 needs for itself: one in 20.
 	metadataShare = 20
 )
 
-// dataFor is half as much again as the pool holds, as far as the volume has room for it.
-func dataFor(tuned sizing.Settings, volume int64) int64 {
+// dataFor is half as much again as the pool holds, if the volume has room for it.
+func dataFor(tuned sizing.Settings, volume int64) (int64, error) {
 	pool, err := resource.ParseQuantity(tuned[poolName])
 	if err != nil {
-		return 0
+		return 0, fmt.Errorf("read %s: %w", poolName, err)
 	}
-	return min(pool.Value()*3/2, volume-volume/metadataShare-reserved)
+	redo, err := resource.ParseQuantity(tuned[redoName])
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", redoName, err)
+	}
+	return min(pool.Value()*3/2, volume-volume/metadataShare-redo.Value()-reserved), nil
 }
 
 // before are the settings that followed from the memory limit until members were sized. As many clients connect as now.
