@@ -51,8 +51,8 @@ func (i Installer) patch(ctx context.Context, definition Definition, content map
 	})
 }
 
-// errCreatedMeanwhile says that another client created the definition first, or that it is unknown whether our creation took effect. The installer
-// must decide again.
+// errCreatedMeanwhile says that another client created the definition first, or that it is unknown whether our creation took effect. The
+// installer must decide again.
 var errCreatedMeanwhile = errors.New("another client may have created the definition first")
 
 // apply sends the target. An update is bound to the resourceVersion that it was decided on, so apply sends it again when the answer was
@@ -134,9 +134,9 @@ func (i Installer) clear(ctx context.Context, found Result, applied *apiextensio
 // errStillServed says that a definition is being deleted, but serves what the program needs until then.
 var errStillServed = errors.New("the definition is being deleted, but still serves what this program needs")
 
-// waitUntilDeleted waits until a definition is deleted. If this takes long, finalizers hold its objects, and perhaps only this program removes them.
-// So a program that starts then continues with the definition, if it serves what the program needs. The Guard creates the definition again
-// when it is deleted.
+// waitUntilDeleted waits until a definition is deleted. If this takes long, finalizers hold its objects, and perhaps only this program
+// removes them. So a program that starts then continues with the definition, if it serves what the program needs. The Guard creates the
+// definition again when it is deleted.
 func (i Installer) waitUntilDeleted(ctx context.Context, found Result) error {
 	if i.Running {
 		return i.waitUntilGone(ctx, found.Definition.Name())

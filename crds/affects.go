@@ -14,8 +14,8 @@ func affectsObjects(existing, target *apiextensionsv1.CustomResourceDefinition) 
 	return !equality.Semantic.DeepEqual(objectRelevantSpec(existing, stored), objectRelevantSpec(target, stored))
 }
 
-// objectRelevantSpec returns a copy of the definition's spec without the parts that affect no object: names, columns, texts for people, the address
-// and the certificate of the conversion webhook, and versions in which no object is read, written or stored.
+// objectRelevantSpec returns a copy of the definition's spec without the parts that affect no object: names, columns, texts for people, the
+// address and the certificate of the conversion webhook, and versions in which no object is read, written or stored.
 func objectRelevantSpec(definition *apiextensionsv1.CustomResourceDefinition, stored []string) apiextensionsv1.CustomResourceDefinitionSpec {
 	type apiVersion = apiextensionsv1.CustomResourceDefinitionVersion
 	spec := defaulted(definition).Spec

@@ -108,8 +108,8 @@ func decideOurs(there Situation, want Definition) Plan {
 	return plan
 }
 
-// removedVersions returns the versions that the cluster's definition has and the program's no longer has, and that need work: no object is known
-// to be stored in them, and they were not carried over before.
+// removedVersions returns the versions that the cluster's definition has and the program's no longer has, and that need work: no object is
+// known to be stored in them, and they were not carried over before.
 func removedVersions(existing *apiextensionsv1.CustomResourceDefinition, want Definition) []string {
 	seenTo := append(strings.Split(existing.Annotations[want.identity.CarriedAnnotation()], ","), existing.Status.StoredVersions...)
 	going := []string{}

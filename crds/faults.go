@@ -66,9 +66,9 @@ func isTransient(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || (errors.As(err, &network) && network.Timeout())
 }
 
-// unservedIsUnavailable replaces the error of an API server that does not serve definitions at the moment, for example because it is starting. Its answer
-// has the status code of a definition that does not exist. A caller that misread it would report a deletion, and create the definition
-// again.
+// unservedIsUnavailable replaces the error of an API server that does not serve definitions at the moment, for example because it is
+// starting. Its answer has the status code of a definition that does not exist. A caller that misread it would report a deletion, and
+// create the definition again.
 func unservedIsUnavailable(err error) error {
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return apierrors.NewServiceUnavailable("the API server does not serve definitions at the moment: " + err.Error())

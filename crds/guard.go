@@ -131,8 +131,8 @@ func (p *definitionWatcher) run(ctx context.Context) {
 	}
 }
 
-// newWatchBackoff returns the growing times between two passes for a definition that does not change, although each watch on it ends at once. A
-// proxy may block watches, for example.
+// newWatchBackoff returns the growing times between two passes for a definition that does not change, although each watch on it ends at
+// once. A proxy may block watches, for example.
 func newWatchBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 9, Cap: watchPause}
 }

@@ -187,8 +187,8 @@ func (i Installer) situation(existing *apiextensionsv1.CustomResourceDefinition,
 	return Situation{Existing: existing, Running: i.Running, Adopt: adopt, AllowBreaking: i.AllowBreaking}
 }
 
-// readDefinition reads a definition from the API server; nil if the cluster has none. It retries only errors that pass, and returns a refusal at
-// once: a wait would hide it behind a timeout.
+// readDefinition reads a definition from the API server; nil if the cluster has none. It retries only errors that pass, and returns a
+// refusal at once: a wait would hide it behind a timeout.
 func (i Installer) readDefinition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	var found *apiextensionsv1.CustomResourceDefinition
 	err := poll(ctx, "the API server to answer about definition "+name, func(ctx context.Context) (bool, string, error) {

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// waitUntilReady waits until the definition is established, served and in force. It returns false if another client changed it meanwhile so that
-// the installer must decide again. For example, an older operator may have created it between our read and our write.
+// waitUntilReady waits until the definition is established, served and in force. It returns false if another client changed it meanwhile so
+// that the installer must decide again. For example, an older operator may have created it between our read and our write.
 func (i Installer) waitUntilReady(ctx context.Context, definition Definition) (settled bool, err error) {
 	name := definition.Name()
 	var established *apiextensionsv1.CustomResourceDefinition

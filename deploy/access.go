@@ -58,8 +58,8 @@ func Needs(account Account, namespaces []string, rights Permissions) map[Place][
 	return needs
 }
 
-// FindMissingPermissions asks the API server which of the needed permissions the configuration's user does not have (SelfSubjectAccessReview, which
-// every authenticated user may create).
+// FindMissingPermissions asks the API server which of the needed permissions the configuration's user does not have
+// (SelfSubjectAccessReview, which every authenticated user may create).
 func FindMissingPermissions(ctx context.Context, config *rest.Config, needs map[Place][]rbacv1.PolicyRule) (MissingPermissions, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.RateLimiter = -1, nil // bounded by atOnce

@@ -83,7 +83,8 @@ func keeps(field, empty string) string {
 	return fmt.Sprintf("object.metadata.?%[1]s.orValue(%[2]s) == (oldObject == null ? %[2]s : oldObject.metadata.?%[1]s.orValue(%[2]s))", field, empty)
 }
 
-// allowedOrSameKeys returns an expression: for each key of a map, which may be missing, the condition is true or the other map has the same value.
+// allowedOrSameKeys returns an expression: for each key of a map, which may be missing, the condition is true or the other map has the same
+// value.
 func allowedOrSameKeys(one, other, condition string) string {
 	return fmt.Sprintf("%[1]s.orValue({}).all(key, %[3]s || %[1]s[?key] == %[2]s[?key])", one, other, condition)
 }

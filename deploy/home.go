@@ -18,13 +18,14 @@ func (l Limits) keepsOwners() string {
 	return kept
 }
 
-// isAuthoritySecret returns an expression: an object is a Secret with the CAs of a cluster: ca.NAMESPACE.NAME, in the operator's own namespace.
+// isAuthoritySecret returns an expression: an object is a Secret with the CAs of a cluster: ca.NAMESPACE.NAME, in the operator's own
+// namespace.
 func (l Limits) isAuthoritySecret(object string) string {
 	return fmt.Sprintf("(%s && %s != null && %s.metadata.name.matches('^ca[.][a-z0-9-]+[.][a-z0-9-]+$'))", l.inOwnNamespace(), object, object)
 }
 
-// isOwnNamespaceSecret returns an expression: a Secret is one that the operator keeps in its own namespace: for a cluster's CAs, for its webhook, or
-// for one of its resources.
+// isOwnNamespaceSecret returns an expression: a Secret is one that the operator keeps in its own namespace: for a cluster's CAs, for its
+// webhook, or for one of its resources.
 func (l Limits) isOwnNamespaceSecret(object string) string {
 	kept := l.isAuthoritySecret(object) + " || " + l.controlled(object)
 	if l.Webhook != "" {

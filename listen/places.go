@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// connections is a listener with a limited number of connections. It always accepts a new connection: if strangers have all their connections,
-// it closes one of them, see victim. So no client keeps others out by holding connections open.
+// connections is a listener with a limited number of connections. It always accepts a new connection: if strangers have all their
+// connections, it closes one of them, see victim. So no client keeps others out by holding connections open.
 type connections struct {
 	net.Listener
 	strangers, trusted int
@@ -170,8 +170,8 @@ func unwrap(served net.Conn) (*connection, *tls.ConnectionState) {
 	return own, nil
 }
 
-// connectionToClose returns the connection to close when there are too many; the last one is the newest, and stays. It belongs to the address with the
-// most connections, so that no client can drive out another. Of these it is the oldest that is idle, or else the oldest.
+// connectionToClose returns the connection to close when there are too many; the last one is the newest, and stays. It belongs to the
+// address with the most connections, so that no client can drive out another. Of these it is the oldest that is idle, or else the oldest.
 func connectionToClose(open []*connection) *connection {
 	counts, most := map[string]int{}, 0
 	for _, one := range open {

@@ -8,8 +8,8 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// CheckOwnership returns nil if owner may treat object as its child. That is so if owner controls it, or if it is an orphan with the labels that
-// owner gives its children. Otherwise Claim returns a *ForeignError.
+// CheckOwnership returns nil if owner may treat object as its child. That is so if owner controls it, or if it is an orphan with the labels
+// that owner gives its children. Otherwise Claim returns a *ForeignError.
 //
 // `kubectl delete --cascade=orphan` leaves orphans. Garbage collection removes the deleted owner's reference, so that no controller owns
 // the object. It leaves everything else, including the entry of ManagerChildren in managedFields (Kubernetes documentation, "Garbage
@@ -35,8 +35,8 @@ func isOrphan(object *unstructured.Unstructured, labels map[string]string) bool 
 	return isAppliedByOperator(object)
 }
 
-// isAppliedByOperator reports whether the operator wrote the object itself, by Client.Apply or by Client.Create. Create appears as an update in
-// managedFields.
+// isAppliedByOperator reports whether the operator wrote the object itself, by Client.Apply or by Client.Create. Create appears as an
+// update in managedFields.
 func isAppliedByOperator(object *unstructured.Unstructured) bool {
 	metadata, _ := object.Object[metadataField].(map[string]any)
 	entries, _ := metadata[managedFieldsField].([]any)

@@ -107,10 +107,10 @@ func (c *Client) ServerTime() time.Time {
 	return c.server.read()
 }
 
-// WriteEvent writes an event about an object, and returns when the API server has stored it. Use it for what users must learn before the operator
-// gives something up for good, such as a finalizer. If the API server does not accept the event for about three seconds, Tell returns an
-// error and the caller must not continue. It does not write again an identical event of the object's last pass. Use Outcome.Events for all
-// other events.
+// WriteEvent writes an event about an object, and returns when the API server has stored it. Use it for what users must learn before the
+// operator gives something up for good, such as a finalizer. If the API server does not accept the event for about three seconds, Tell
+// returns an error and the caller must not continue. It does not write again an identical event of the object's last pass. Use
+// Outcome.Events for all other events.
 func (c *Client) WriteEvent(ctx context.Context, object *unstructured.Unstructured, event Event) error {
 	if err := c.teller.writeNow(ctx, object, event); err != nil {
 		return fmt.Errorf("send event about %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)

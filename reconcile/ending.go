@@ -13,7 +13,7 @@ const leftPatience = time.Minute
 
 // lookForLeft queues the objects that may have been deleted before the term.
 func (t *term) lookForLeft(work context.Context) {
-	ender, ok := t.reconciler.(DeletionHandler)
+	handler, ok := t.reconciler.(DeletionHandler)
 	if !ok {
 		return
 	}
@@ -24,7 +24,7 @@ func (t *term) lookForLeft(work context.Context) {
 			ctx, cancel := context.WithTimeout(work, t.passTimeout)
 			defer cancel()
 			var err error
-			left, err = ender.ListDeleted(ctx)
+			left, err = handler.ListDeleted(ctx)
 			return err
 		})
 		if err == nil {
@@ -51,7 +51,7 @@ func (t *term) queueGone(keys []types.NamespacedName) {
 	}
 }
 
-// expectDeletion notes an object for which the engine must call Ender.End when it is gone.
+// expectDeletion notes an object for which the engine must call DeletionHandler.HandleDeletion when it is gone.
 func (t *term) expectDeletion(key types.NamespacedName) {
 	if _, ok := t.reconciler.(DeletionHandler); !ok {
 		return
@@ -61,15 +61,16 @@ func (t *term) expectDeletion(key types.NamespacedName) {
 	t.deletionsToHandle.Insert(key)
 }
 
-// endOf calls Ender.End for an object that is gone, unless End already succeeded. err is the error of observing the object.
+// endOf calls DeletionHandler.HandleDeletion for an object that is gone, unless HandleDeletion already succeeded. err is the error of
+// observing the object.
 func (t *term) endOf(work context.Context, key types.NamespacedName, found state, err error) error {
-	ender, ok := t.reconciler.(DeletionHandler)
+	handler, ok := t.reconciler.(DeletionHandler)
 	if err != nil || !found.gone || !ok || !t.owes(key) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(work, t.passTimeout)
 	defer cancel()
-	if err := ender.HandleDeletion(ctx, key); err != nil {
+	if err := handler.HandleDeletion(ctx, key); err != nil {
 		return err
 	}
 	t.mu.Lock()

@@ -19,8 +19,8 @@ type ending struct {
 
 var errNotYet = errors.New("not yet")
 
-// End implements Ender.
-func (e *ending) End(_ context.Context, key types.NamespacedName) error {
+// HandleDeletion implements DeletionHandler.
+func (e *ending) HandleDeletion(_ context.Context, key types.NamespacedName) error {
 	if e.failures > 0 {
 		e.failures--
 		return errNotYet
@@ -29,8 +29,8 @@ func (e *ending) End(_ context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// Left implements Ender.
-func (e *ending) Left(context.Context) ([]types.NamespacedName, error) { return e.left, nil }
+// ListDeleted implements DeletionHandler.
+func (e *ending) ListDeleted(context.Context) ([]types.NamespacedName, error) { return e.left, nil }
 
 // TestAnEndIsToldOnce: End is called again until it succeeds, and not again after that.
 func TestAnEndIsToldOnce(t *testing.T) {

@@ -20,10 +20,6 @@ func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// KindPermissionRemedy is for messages of kinds that only run if --kinds names them. It names the command that prints the permissions that an
-// operator needs. Without the operator's own --kinds, the command would print those of the default kinds.
-const KindPermissionRemedy = "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"
-
 // IsGone reports whether the API server answered that the object does not exist. An API server that does not serve the resource, for
 // example during an upgrade, also answers with code 404, but its answer names no object. It says nothing about the object.
 func IsGone(err error) bool {

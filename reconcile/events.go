@@ -37,8 +37,8 @@ const (
 	eventRefill = time.Minute
 )
 
-// If an event could not be sent, the object's next passes retry it. The next pass then begins within requeueForEvents. The operator drops the
-// event after tellTries.
+// If an event could not be sent, the object's next passes retry it. The next pass then begins within requeueForEvents. The operator drops
+// the event after tellTries.
 const (
 	tellTries        = 5
 	requeueForEvents = 15 * time.Second
@@ -49,8 +49,8 @@ func tellAtOnce() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
 }
 
-// eventWriter writes the events of passes, one events.k8s.io/v1 Event each. Unlike client-go's recorder, it does not combine events with the
-// same reason into a series. A series keeps only the first note, and is written again minutes later, when nothing happens.
+// eventWriter writes the events of passes, one events.k8s.io/v1 Event each. Unlike client-go's recorder, it does not combine events with
+// the same reason into a series. A series keeps only the first note, and is written again minutes later, when nothing happens.
 type eventWriter struct {
 	api      dynamic.Interface
 	instance string
@@ -80,8 +80,8 @@ func newTeller(api dynamic.Interface, instance string, now func() time.Time) *ev
 	return &eventWriter{api: api, instance: instance, now: now, histories: map[types.NamespacedName]*eventHistory{}}
 }
 
-// writeAll writes the events of a pass, except those that the object's previous pass wrote as well. It also retries events that earlier passes
-// could not write.
+// writeAll writes the events of a pass, except those that the object's previous pass wrote as well. It also retries events that earlier
+// passes could not write.
 func (t *eventWriter) writeAll(ctx context.Context, object *unstructured.Unstructured, events []Event) error {
 	key := keyOf(object)
 	letters := t.takeUnsent(key)

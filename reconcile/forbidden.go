@@ -14,7 +14,7 @@ const SecretsRole = "mysql-operator-secrets" //nolint:gosec // the name of a rol
 // PermissionRemedy says how to grant the permission that a Forbidden error of the API server names. For Secrets of a namespace it adds the
 // command that grants them in that namespace only.
 func PermissionRemedy(err error) string {
-	const all = "mysql-operator manifests rbac prints the permissions that the operator needs"
+	const all = "mysql-operator manifests rbac prints the permissions that the operator needs; give it the operator's --kinds"
 	if !apierrors.IsForbidden(err) {
 		return all
 	}

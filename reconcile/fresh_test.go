@@ -38,7 +38,7 @@ func TestOnlyTheSpecThatIsStillWantedDeletes(t *testing.T) {
 			o.SetLabels(map[string]string{"a": "b"})
 			o.SetResourceVersion("9")
 		}), ""},
-		"its spec changed":       {changed(func(o *unstructured.Unstructured) { o.SetGeneration(4) }), "its generation is 4"},
+		"its spec changed":       {changed(func(o *unstructured.Unstructured) { o.SetGeneration(4) }), "its generation is now 4"},
 		"it is being deleted":    {changed(func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&now) }), "it is being deleted"},
 		"another took its place": {changed(func(o *unstructured.Unstructured) { o.SetUID("2") }), "it was deleted and created again"},
 		"it is gone":             {nil, "it no longer exists"},

@@ -39,8 +39,8 @@ func (m *Manager) campaign(ctx context.Context) error {
 	return nil
 }
 
-// runElection takes part in one election and runs the term that follows. client-go's elector can release the Lease itself when its context ends,
-// but it does so before running passes have ended. Here the order is: end the passes, stop renewing, release the Lease.
+// runElection takes part in one election and runs the term that follows. client-go's elector can release the Lease itself when its context
+// ends, but it does so before running passes have ended. Here the order is: end the passes, stop renewing, release the Lease.
 func (m *Manager) runElection(ctx context.Context, lock *lease) error {
 	lock.hold = newHold(m.config.RenewDeadline + m.config.RetryPeriod)
 	defer lock.hold.release()

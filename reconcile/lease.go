@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leadership tracks how long this process may still assume that it is the only leader. It ends when the Lease names another holder, or a fixed
-// time after the last renewal was sent, whichever is first. client-go's elector takes longer for both: it tries to win back a lost Lease
-// until its deadline, and counts the deadline from the answer to a renewal.
+// leadership tracks how long this process may still assume that it is the only leader. It ends when the Lease names another holder, or a
+// fixed time after the last renewal was sent, whichever is first. client-go's elector takes longer for both: it tries to win back a lost
+// Lease until its deadline, and counts the deadline from the answer to a renewal.
 type leadership struct {
 	lasts time.Duration
 	ended chan struct{}

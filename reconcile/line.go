@@ -33,8 +33,8 @@ const (
 	groups
 )
 
-// passQueue decides in which order a kind's objects get their passes, and limits how many passes run at once. It is the storage of the kind's
-// work queue (workqueue.Queue).
+// passQueue decides in which order a kind's objects get their passes, and limits how many passes run at once. It is the storage of the
+// kind's work queue (workqueue.Queue).
 //
 // Within a group the namespaces take turns, and no namespace may have more than three quarters of the places. A pass that becomes slow
 // leaves its place to others and continues in one of the slow places. So objects whose passes hang, however many there are, delay neither

@@ -45,8 +45,8 @@ type term struct {
 	mu         sync.Mutex
 	livePasses map[types.NamespacedName]visit
 	current    sets.Set[types.NamespacedName]
-	// deletionsToHandle are the objects for which the engine must call Ender.End when they are gone. An object is in the set before its first pass,
-	// because it may be gone by then.
+	// deletionsToHandle are the objects for which the engine must call Ender.End when they are gone. An object is in the set before its first
+	// pass, because it may be gone by then.
 	deletionsToHandle sets.Set[types.NamespacedName]
 }
 
@@ -182,7 +182,7 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) decision 
 // canSkip asks the Reconciler, before the object's content is decoded, whether it needs no pass. In a steady state, nearly all passes end
 // here.
 func (t *term) canSkip(work context.Context, key types.NamespacedName) (again time.Duration, isEnough bool) {
-	glancer, ok := t.reconciler.(SkipChecker)
+	checker, ok := t.reconciler.(SkipChecker)
 	if !ok {
 		return 0, false
 	}
@@ -194,7 +194,7 @@ func (t *term) canSkip(work context.Context, key types.NamespacedName) (again ti
 		return 0, false
 	}
 	err := recoverPanic(func() error {
-		again, isEnough = glancer.CanSkip(work, key, uid, version)
+		again, isEnough = checker.CanSkip(work, key, uid, version)
 		return nil
 	})
 	if err != nil {

@@ -210,8 +210,8 @@ type glancing struct {
 	enough string
 }
 
-// Glance implements Glancer.
-func (g *glancing) Glance(_ context.Context, _ types.NamespacedName, uid types.UID, version string) (time.Duration, bool) {
+// CanSkip implements SkipChecker.
+func (g *glancing) CanSkip(_ context.Context, _ types.NamespacedName, uid types.UID, version string) (time.Duration, bool) {
 	return time.Minute, string(uid)+"@"+version == g.enough
 }
 
@@ -246,11 +246,11 @@ func TestAGlanceIsEnoughOnlyWhereTheCacheShowsAll(t *testing.T) {
 	same(t, s.attempt(t.Context(), owner()).requeueAfter, time.Minute)
 }
 
-// panicking panics in Glance.
+// panicking panics in CanSkip.
 type panicking struct{ watching }
 
-// Glance implements Glancer.
-func (*panicking) Glance(context.Context, types.NamespacedName, types.UID, string) (time.Duration, bool) {
+// CanSkip implements SkipChecker.
+func (*panicking) CanSkip(context.Context, types.NamespacedName, types.UID, string) (time.Duration, bool) {
 	panic("a bug in a kind")
 }
 

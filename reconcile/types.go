@@ -43,7 +43,7 @@ type Reconciler interface {
 type SkipChecker interface {
 	// CanSkip reports whether the object in this version needs no pass now, and if so, when to requeue it. The engine calls it before a pass
 	// if the object had a pass in this term and the caches show all that its passes wrote. It must write nothing, and limit its own time:
-	// ctx ends only when the operator stops. If Glance returns false or panics, the engine makes the pass.
+	// ctx ends only when the operator stops. If CanSkip returns false or panics, the engine makes the pass.
 	CanSkip(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool)
 }
 
@@ -53,14 +53,14 @@ type Forgetter interface {
 	Forget(key types.NamespacedName)
 }
 
-// DeletionHandler is implemented by a Reconciler that must delete something together with an object, if garbage collection does not delete it and it
-// does not justify a finalizer.
+// DeletionHandler is implemented by a Reconciler that must delete something together with an object, if garbage collection does not delete
+// it and it does not justify a finalizer.
 type DeletionHandler interface {
-	// HandleDeletion is called when the object is gone from the caches. Before it deletes anything, it must check with the API server that the object
-	// is gone. The engine calls it again until it returns nil. During the call, no pass over an object of that name runs.
+	// HandleDeletion is called when the object is gone from the caches. Before it deletes anything, it must check with the API server that the
+	// object is gone. The engine calls it again until it returns nil. During the call, no pass over an object of that name runs.
 	HandleDeletion(ctx context.Context, key types.NamespacedName) error
-	// ListDeleted returns the objects that may have been deleted while no operator ran. The engine calls it when a term begins, until it returns
-	// no error.
+	// ListDeleted returns the objects that may have been deleted while no operator ran. The engine calls it when a term begins, until it
+	// returns no error.
 	ListDeleted(ctx context.Context) ([]types.NamespacedName, error)
 }
 
@@ -176,8 +176,8 @@ type ForeignError struct {
 	// Predecessor is true if the controller is an earlier object of the owner's kind and name that is already deleted. Kubernetes' garbage
 	// collection will delete the object soon: the operator only needs to wait.
 	Predecessor bool
-	// MissingProof names the missing object that would prove that an orphan with the operator's labels was made by the operator. It is empty if
-	// no such proof is required.
+	// MissingProof names the missing object that would prove that an orphan with the operator's labels was made by the operator. It is empty
+	// if no such proof is required.
 	MissingProof string
 }
 

@@ -53,8 +53,8 @@ func decide(outcome Outcome, found state, err error) decision {
 // failuresUntilTold is after how many successive failed passes the operator writes an event: about half a minute.
 const failuresUntilTold = 12
 
-// persistentFailureEvents returns the event about an error that persists. If a kind can explain a problem, it reports it itself, and its pass returns
-// no error.
+// persistentFailureEvents returns the event about an error that persists. If a kind can explain a problem, it reports it itself, and its
+// pass returns no error.
 func persistentFailureEvents(err error, failures int) []Event {
 	if failures < failuresUntilTold || decide(Outcome{}, state{}, err).result != resultFailed || IsNamespaceTerminating(err) {
 		return nil

@@ -24,8 +24,8 @@ import (
 // kubelet restarts it.
 const administratorPatience = 15 * time.Minute
 
-// definitionManager manages the definitions for the operator: it installs them at boot, then watches and repairs them, and runs their migration while it
-// is the leader.
+// definitionManager manages the definitions for the operator: it installs them at boot, then watches and repairs them, and runs their
+// migration while it is the leader.
 type definitionManager struct {
 	operator
 	definitions []crds.Definition
@@ -79,8 +79,8 @@ func newInstaller(cluster connection, limits definitionLimits, namespaces []stri
 	return crds.Installer{API: api, Objects: checker, Namespace: namespace, Adopt: limits.adopts, AllowBreaking: limits.allowBreaking}, nil
 }
 
-// install makes sure that the API server serves the definitions, in the way that --crds names. If a permission is missing, it waits until it
-// is granted.
+// install makes sure that the API server serves the definitions, in the way that --crds names. If a permission is missing, it waits until
+// it is granted.
 func (c *definitionManager) install(ctx context.Context, closed gates) error {
 	var work bringing
 	switch c.options.definitions.mode {
@@ -138,8 +138,8 @@ func (c *definitionManager) keep(ctx context.Context) error {
 	return nil
 }
 
-// checkRefused is a check for Health. It returns an error for the first definition that the operator cannot work with. A temporary failure to
-// read a definition is not an error.
+// checkRefused is a check for Health. It returns an error for the first definition that the operator cannot work with. A temporary failure
+// to read a definition is not an error.
 func (c *definitionManager) checkRefused() error {
 	for _, definition := range c.definitions {
 		refused := (*crds.RefusedError)(nil)

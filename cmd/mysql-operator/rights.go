@@ -23,8 +23,8 @@ func (o operator) grants() grants {
 	return grants{crds: o.options.definitions.mode, secrets: o.options.secrets, namespaces: o.options.namespaces}
 }
 
-// awaitPermissions returns when the operator has all permissions that the grants give it. While permissions are missing, it reports them and how
-// to grant them, each time the list changes.
+// awaitPermissions returns when the operator has all permissions that the grants give it. While permissions are missing, it reports them
+// and how to grant them, each time the list changes.
 func (o operator) awaitPermissions(ctx context.Context, permitted *gate, wanted grants) error {
 	needed, err := permissions(o.kinds, wanted)
 	if err != nil {
@@ -53,8 +53,8 @@ func (o operator) awaitPermissions(ctx context.Context, permitted *gate, wanted 
 	}
 }
 
-// checkPermissions checks once which permissions are missing and passes them to tell. If the API server does not answer, the caller asks again
-// later.
+// checkPermissions checks once which permissions are missing and passes them to tell. If the API server does not answer, the caller asks
+// again later.
 func (o operator) checkPermissions(ctx context.Context, needs map[deploy.Place][]rbacv1.PolicyRule, tell func(deploy.MissingPermissions, string) error) (missing string, err error) {
 	shortage, err := deploy.FindMissingPermissions(ctx, o.cluster.rest, needs)
 	if err != nil {

@@ -240,8 +240,8 @@ func (c change) apply(object map[string]any) bool {
 	return true
 }
 
-// addSection adds the section (spec, status) of the change, if the converter left it out because it is empty, although the converted object has
-// one. If a field further inside is missing, a client removed it.
+// addSection adds the section (spec, status) of the change, if the converter left it out because it is empty, although the converted object
+// has one. If a field further inside is missing, a client removed it.
 func (c change) addSection(object, converted map[string]any) {
 	section, isField := c.At[0].(string)
 	if _, has := object[section]; has || !isField || len(c.At) != 2 || c.Remove {

@@ -107,8 +107,8 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// minimalEntry returns an entry that owns only the name. Without any entry, the API server would treat the object as one that was never applied. It
-// would give all fields to a manager "before-first-apply", which would conflict with the next apply of any client.
+// minimalEntry returns an entry that owns only the name. Without any entry, the API server would treat the object as one that was never
+// applied. It would give all fields to a manager "before-first-apply", which would conflict with the next apply of any client.
 func (t translation) minimalEntry() metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: t.fallbackManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: t.to,

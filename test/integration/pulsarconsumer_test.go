@@ -149,7 +149,7 @@ func TestPulsarConsumerLeavesForeignDeploymentsAlone(t *testing.T) {
 	}
 	e.operate(t, nil, pulsarController())
 	e.apply(t, "orders")
-	consumer := e.is(t, "orders", "NameTaken", anyhow)
+	consumer := e.is(t, "orders", "ForeignObject", anyhow)
 	if message := readyIn(consumer.Status.Conditions).Message; !strings.Contains(message, "orders-deployment exists already and was not made by this operator: delete or rename it") {
 		t.Errorf("the message is %q", message)
 	}

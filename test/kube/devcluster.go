@@ -19,8 +19,8 @@ func IsDevCluster(kubeconfig string) bool {
 	return err == nil && own == absolute
 }
 
-// DeleteDeployedOperators makes sure that no operator runs as a Deployment, because two operators would reconcile the same resources. On a dev cluster it
-// deletes such a Deployment. On any other cluster a user must decide, and the error says what to do.
+// DeleteDeployedOperators makes sure that no operator runs as a Deployment, because two operators would reconcile the same resources. On a
+// dev cluster it deletes such a Deployment. On any other cluster a user must decide, and the error says what to do.
 func DeleteDeployedOperators(ctx context.Context, kubectl Kubectl) error {
 	deployed, err := Deployed(ctx, kubectl)
 	if err != nil {

@@ -68,8 +68,8 @@ func Section(t *testing.T, document, heading string) string {
 	return section
 }
 
-// CheckDocumented fails the test for each word that a document does not mark as code: users see these words in a status or an event, and must
-// find them there.
+// CheckDocumented fails the test for each word that a document does not mark as code: users see these words in a status or an event, and
+// must find them there.
 func CheckDocumented(t *testing.T, document string, words map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(document)

@@ -85,8 +85,8 @@ func ForgetForwarding(ctx context.Context, n plan.Network) error {
 	return nil
 }
 
-// DisconnectNode removes the veth pair of a dead node. The kernel would remove it, too, but only after the last connection of the node has timed
-// out.
+// DisconnectNode removes the veth pair of a dead node. The kernel would remove it, too, but only after the last connection of the node has
+// timed out.
 func DisconnectNode(ctx context.Context, node plan.Node) error {
 	return removeLink(ctx, node.Link)
 }

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 )
 
@@ -78,16 +78,11 @@ func isBlockedByBudget(err error) bool {
 	return apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
 }
 
-// problemOf turns an error that a user can fix into a problem.
-func problemOf(err error) *problem {
-	switch {
-	case err == nil || reconcile.IsNamespaceTerminating(err):
-		return nil
-	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant the permission to the operator (" + reconcile.KindPermissionRemedy + ")"}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsInternalError(err):
-		// The Eviction API answers with an internal error for a Pod that two PodDisruptionBudgets select.
-		return &problem{reasonRejected, err.Error()}
+// problemOf returns the problem that an error stands for. The Eviction API answers with an internal error for a Pod that two
+// PodDisruptionBudgets select.
+func problemOf(err error) *report.Problem {
+	if apierrors.IsInternalError(err) {
+		return &report.Problem{Reason: report.ReasonRejected, Message: err.Error(), Stalled: true}
 	}
-	return nil
+	return report.FromError(err)
 }

@@ -3,7 +3,6 @@ package configmonitor
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 func withCause(err *apierrors.StatusError, cause metav1.CauseType) error {
@@ -29,11 +30,11 @@ func TestProblemOf(t *testing.T) {
 		want string
 	}{
 		"nothing failed":                 {nil, ""},
-		"a permission is missing":        {apierrors.NewForbidden(deployments, "web", errors.New("no")), reasonForbidden},
-		"one of several failures":        {errors.Join(errors.New("unknown"), fmt.Errorf("restart: %w", apierrors.NewForbidden(deployments, "web", nil))), reasonForbidden},
+		"a permission is missing":        {apierrors.NewForbidden(deployments, "web", errors.New("no")), report.ReasonForbidden},
+		"one of several failures":        {errors.Join(errors.New("unknown"), fmt.Errorf("restart: %w", apierrors.NewForbidden(deployments, "web", nil))), report.ReasonForbidden},
 		"the namespace is being deleted": {withCause(apierrors.NewForbidden(deployments, "web", errors.New("ends")), corev1.NamespaceTerminatingCause), ""},
-		"an admission policy refuses":    {apierrors.NewBadRequest("denied the request"), reasonRejected},
-		"two budgets for one Pod":        {apierrors.NewInternalError(errors.New("more than one PodDisruptionBudget")), reasonRejected},
+		"an admission policy refuses":    {apierrors.NewBadRequest("denied the request"), report.ReasonRejected},
+		"two budgets for one Pod":        {apierrors.NewInternalError(errors.New("more than one PodDisruptionBudget")), report.ReasonRejected},
 		"another client was faster":      {apierrors.NewConflict(deployments, "web", errors.New("changed")), ""},
 		"something unknown":              {errors.New("unknown"), ""},
 	} {
@@ -41,18 +42,10 @@ func TestProblemOf(t *testing.T) {
 			t.Parallel()
 			got := ""
 			if found := problemOf(test.err); found != nil {
-				got = found.reason
+				got = found.Reason
 			}
 			same(t, got, test.want)
 		})
-	}
-}
-
-func TestAMissingRightSaysHowToGrantIt(t *testing.T) {
-	t.Parallel()
-	found := problemOf(apierrors.NewForbidden(apischema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("no")))
-	if says := "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"; !strings.Contains(found.message, says) {
-		t.Errorf("the message is %q: without --kinds the command prints the permissions of the MySQL kinds only", found.message)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 )
@@ -133,8 +134,8 @@ func (r *reconciler) failed(monitor v1.ConfigMonitor, err error) (reconcile.Outc
 }
 
 // reportProblem ends a pass that found a problem.
-func (r *reconciler) reportProblem(monitor v1.ConfigMonitor, status v1.ConfigMonitorStatus, found problem, again time.Duration) (reconcile.Outcome, error) {
-	setProblem(&status, found, r.now())
+func (r *reconciler) reportProblem(monitor v1.ConfigMonitor, status v1.ConfigMonitorStatus, found report.Problem, again time.Duration) (reconcile.Outcome, error) {
+	conditionsOf(&status, r.now()).Problem(found)
 	if again > 0 {
 		again = max(again, readsDuration(status.LastRestart))
 	}

@@ -6,10 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 )
 
@@ -23,8 +21,6 @@ const (
 	reasonConfigMapNotFound = "ConfigMapNotFound"
 	reasonRestartStuck      = "RestartStuck"
 	reasonTooManyPods       = "TooManyPods"
-	reasonForbidden         = "Forbidden"
-	reasonRejected          = "Rejected"
 )
 
 // The reasons of events that report the end of a restart.
@@ -36,11 +32,6 @@ const (
 
 // reasonDataChanged is the reason of a restart.
 const reasonDataChanged = "DataChanged"
-
-// problem is something that stops a monitor's work until a user acts.
-type problem struct {
-	reason, message string
-}
 
 // previousStatus returns the previous status, for the current generation.
 func previousStatus(monitor v1.ConfigMonitor) v1.ConfigMonitorStatus {
@@ -55,8 +46,8 @@ func previousStatus(monitor v1.ConfigMonitor) v1.ConfigMonitorStatus {
 	return status
 }
 
-// statusAdopted returns the status of a monitor that sees its ConfigMap for the first time: it assumes that the Pods run with the current data.
-// It abandons a restart in progress for another ConfigMap.
+// statusAdopted returns the status of a monitor that sees its ConfigMap for the first time: it assumes that the Pods run with the current
+// data. It abandons a restart in progress for another ConfigMap.
 func statusAdopted(monitor v1.ConfigMonitor, found config, now time.Time) v1.ConfigMonitorStatus {
 	status := previousStatus(monitor)
 	status.ObservedConfigMap, status.ObservedHash = found.name, found.hash
@@ -114,45 +105,34 @@ func statusAtRest(monitor v1.ConfigMonitor, now time.Time) v1.ConfigMonitorStatu
 
 // setReady sets the conditions of a monitor without a problem, from the rest of its status.
 func setReady(status *v1.ConfigMonitorStatus, now time.Time) {
-	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
+	conditions := conditionsOf(status, now)
 	if isUnderWay(status.LastRestart) {
 		message := fmt.Sprintf("the data of ConfigMap %q changed: %s", status.ObservedConfigMap, remaining(status.LastRestart.Workloads))
-		set(status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: reasonRestarting, Message: message}, now)
-		set(status, metav1.Condition{Type: v1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: reasonRestarting, Message: message}, now)
+		conditions.Problem(report.Problem{Reason: reasonRestarting, Message: message})
 		return
 	}
-	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionReconciling)
-	ready := metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonWatching, Message: fmt.Sprintf("watches ConfigMap %q", status.ObservedConfigMap)}
+	reason, message := reasonWatching, fmt.Sprintf("watches ConfigMap %q", status.ObservedConfigMap)
 	if left := leftAlone(status.LastRestart); left != "" {
-		ready.Reason = reasonPodsLeftAlone
-		ready.Message += "; the last restart left alone: " + left
+		reason = reasonPodsLeftAlone
+		message += "; the last restart left alone: " + left
 	}
-	set(status, ready, now)
+	conditions.Ready(reason, message)
 }
 
-// setProblem sets the conditions of a monitor that needs a user to act.
-func setProblem(status *v1.ConfigMonitorStatus, found problem, now time.Time) {
-	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionReconciling)
-	set(status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: found.reason, Message: found.message}, now)
-	set(status, metav1.Condition{Type: v1.ConditionStalled, Status: metav1.ConditionTrue, Reason: found.reason, Message: found.message}, now)
+func conditionsOf(status *v1.ConfigMonitorStatus, now time.Time) report.Conditions {
+	return report.Conditions{List: &status.Conditions, Generation: status.ObservedGeneration, Now: now}
 }
 
-func set(status *v1.ConfigMonitorStatus, condition metav1.Condition, now time.Time) {
-	condition.ObservedGeneration = status.ObservedGeneration
-	condition.LastTransitionTime = metav1.NewTime(now)
-	reconcile.SetCondition(&status.Conditions, condition)
+func notFound(monitor v1.ConfigMonitor) report.Problem {
+	return report.Problem{Reason: reasonConfigMapNotFound, Message: fmt.Sprintf("spec.configMap: ConfigMap %q does not exist in namespace %q; the operator restarts nothing until it exists: create it, or name another ConfigMap", monitor.Spec.ConfigMapName(), monitor.Namespace), Stalled: true}
 }
 
-func notFound(monitor v1.ConfigMonitor) problem {
-	return problem{reasonConfigMapNotFound, fmt.Sprintf("spec.configMap: ConfigMap %q does not exist in namespace %q; the operator restarts nothing until it exists: create it, or name another ConfigMap", monitor.Spec.ConfigMapName(), monitor.Namespace)}
+func tooManyPods(count int) report.Problem {
+	return report.Problem{Reason: reasonTooManyPods, Message: fmt.Sprintf("spec.podSelector selects %d workloads, more than the %d that one restart can record: use more labels, or run the Pods by Deployments", count, maxWorkloads), Stalled: true}
 }
 
-func tooManyPods(count int) problem {
-	return problem{reasonTooManyPods, fmt.Sprintf("spec.podSelector selects %d workloads, more than the %d that one restart can record: use more labels, or run the Pods by Deployments", count, maxWorkloads)}
-}
-
-func stuckAt(entry v1.RestartedWorkload) problem {
-	return problem{reasonRestartStuck, fmt.Sprintf("the restart makes no progress: %s", describe(entry))}
+func stuckAt(entry v1.RestartedWorkload) report.Problem {
+	return report.Problem{Reason: reasonRestartStuck, Message: fmt.Sprintf("the restart makes no progress: %s", describe(entry)), Stalled: true}
 }
 
 // remaining describes how far a restart is, and its current step.
@@ -213,16 +193,7 @@ func eventsFor(before, after v1.ConfigMonitorStatus) []reconcile.Event {
 	if hasCompleted(before.LastRestart, after) {
 		return eventsForRestart(after)
 	}
-	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
-	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
-	if is == nil || was != nil && was.Reason == is.Reason && was.Status == is.Status {
-		return nil
-	}
-	kind := reconcile.Normal
-	if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) {
-		kind = reconcile.Warning
-	}
-	return []reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message}}
+	return report.Events(report.ActionReconcile, before.Conditions, after.Conditions)
 }
 
 // hasCompleted reports whether a restart completed between the two statuses. An abandoned restart does not complete.

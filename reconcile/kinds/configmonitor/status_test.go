@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
@@ -109,7 +110,7 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	monitor := watching()
 	for story, test := range map[string]struct {
-		found problem
+		found report.Problem
 		want  string
 	}{
 		"no ConfigMap":    {notFound(monitor), `ConfigMapNotFound: spec.configMap: ConfigMap "settings" does not exist in namespace "shop"; the operator restarts nothing until it exists: create it, or name another ConfigMap`},
@@ -119,14 +120,14 @@ func TestProblems(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			status := previousStatus(monitor)
-			setProblem(&status, test.found, noon)
+			conditionsOf(&status, noon).Problem(test.found)
 			same(t, conditions(status), map[string]string{"Ready": "False " + test.want, "Stalled": "True " + test.want})
 			same(t, told(eventsFor(monitor.Status, status)), []string{"Warning " + test.want})
 
 			again := monitor
 			again.Status = status
 			repeated := previousStatus(again)
-			setProblem(&repeated, test.found, noon.Add(time.Hour))
+			conditionsOf(&repeated, noon.Add(time.Hour)).Problem(test.found)
 			same(t, repeated, status)
 
 			same(t, conditions(statusAtRest(again, noon)), map[string]string{"Ready": `True Watching: watches ConfigMap "settings"`})
@@ -147,4 +148,5 @@ func TestLongListsAreCutShort(t *testing.T) {
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	reasons.CheckDocumented(t, "../../../docs/configmonitor.md", reasons.Constants(t, ".", "reason"))
+	reasons.CheckDocumented(t, "../../../docs/configmonitor.md", map[string]string{"ReasonForbidden": report.ReasonForbidden, "ReasonRejected": report.ReasonRejected})
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
 )
 
@@ -18,28 +19,21 @@ func statusFor(resource v1.MyCustomResource, found decision, now time.Time) v1.M
 		ObservedGeneration: resource.Generation,
 		Conditions:         slices.Clone(resource.Status.Conditions),
 	}
-	condition := metav1.Condition{
-		Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: found.reason, Message: found.message,
-		ObservedGeneration: resource.Generation, LastTransitionTime: metav1.NewTime(now),
-	}
+	ready := metav1.ConditionFalse
 	switch {
 	case found.healthy:
-		condition.Status = metav1.ConditionTrue
+		ready = metav1.ConditionTrue
 	case found.stalled:
-		condition.Status = metav1.ConditionUnknown
+		ready = metav1.ConditionUnknown
 	}
-	reconcile.SetCondition(&status.Conditions, condition)
-	if !found.stalled {
-		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
-		return status
-	}
-	condition.Type, condition.Status = v1.ConditionStalled, metav1.ConditionTrue
-	reconcile.SetCondition(&status.Conditions, condition)
+	conditions := report.Conditions{List: &status.Conditions, Generation: resource.Generation, Now: now}
+	conditions.Set(v1.ConditionReady, ready, found.reason, found.message)
+	conditions.SetIf(found.stalled, v1.ConditionStalled, found.reason, found.message)
 	return status
 }
 
-// eventsFor returns an event if a user must act. It returns none when the Pod is created or deleted: the status and the Pod's own events report
-// that.
+// eventsFor returns an event if a user must act. It returns none when the Pod is created or deleted: the status and the Pod's own events
+// report that.
 func eventsFor(before v1.MyCustomResourceStatus, found decision) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	if !found.stalled || was != nil && was.Reason == found.reason && was.Message == found.message {

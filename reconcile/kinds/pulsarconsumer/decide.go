@@ -18,8 +18,6 @@ const (
 	reasonRollingOut = "RollingOut"
 	// reasonReplicasNotReady: the Pods are the wanted ones, and some are not ready.
 	reasonReplicasNotReady = "ReplicasNotReady"
-	// reasonPredecessor: the Deployment of that name belongs to a deleted resource, and is being deleted.
-	reasonPredecessor = "WaitingForPredecessor"
 	// reasonApplyFails: the operator cannot write the Deployment, for a reason that may pass, such as an admission webhook that does not
 	// answer.
 	reasonApplyFails = "ApplyFails"
@@ -30,10 +28,6 @@ const (
 	reasonRolloutPaused = "RolloutPaused"
 	// reasonPodsRefused: Kubernetes creates no Pods, for example because of a quota or an admission policy.
 	reasonPodsRefused = "PodsRefused"
-	// reasonNameTaken: a Deployment of that name exists that this resource does not own.
-	reasonNameTaken = "NameTaken"
-	reasonForbidden = "Forbidden"
-	reasonRejected  = "Rejected"
 )
 
 // state is the state of a PulsarConsumer.

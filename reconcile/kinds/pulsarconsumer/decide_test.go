@@ -1,13 +1,11 @@
 package pulsarconsumer
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -106,29 +104,5 @@ func TestWhatIsSeenOfADeployment(t *testing.T) {
 	want = observed{exists: true, current: true, paused: true, replicas: 5, updated: 4, ready: 3}
 	if got := seenOf(typed); got != want {
 		t.Errorf("saw %+v, want %+v", got, want)
-	}
-}
-
-func TestProblemsAPersonCanSolve(t *testing.T) {
-	t.Parallel()
-	resource := deployments().GroupResource()
-	for story, test := range map[string]struct {
-		err    error
-		reason string
-		says   string
-	}{
-		"another owner's Deployment":   {&reconcile.ForeignError{Resource: deployments(), Namespace: "shop", Name: "orders-deployment"}, reasonNameTaken, "delete or rename it"},
-		"one of a deleted predecessor": {&reconcile.ForeignError{Resource: deployments(), Predecessor: true}, "", ""},
-		"a permission is missing":      {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"},
-		"the API server refuses it":    {apierrors.NewInvalid(deployments().GroupVersion().WithKind("Deployment").GroupKind(), "orders-deployment", nil), reasonRejected, "orders-deployment"},
-		"the API server times out":     {apierrors.NewServerTimeout(resource, "patch", 1), "", ""},
-	} {
-		t.Run(story, func(t *testing.T) {
-			t.Parallel()
-			found, known := problemOf(test.err)
-			if found.reason != test.reason || known != (test.reason != "") || !strings.Contains(found.message, test.says) {
-				t.Errorf("found %+v (%t), want %q saying %q", found, known, test.reason, test.says)
-			}
-		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
@@ -44,48 +45,25 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return reconcile.Outcome{Status: status, Events: eventsFor(consumer.Status, status)}, nil
 }
 
-// failed ends a pass that could not apply the Deployment. If a user must act, the engine makes the next pass after stalledInterval. Any other
-// error is returned, and the engine retries soon. The status reports it too if it may last.
+// failed ends a pass that could not apply the Deployment. If a user must act, the engine makes the next pass after stalledInterval. Any
+// other error is returned, and the engine retries soon. The status reports it too if it may last.
 func (r *reconciler) failed(consumer v1.PulsarConsumer, now observed, err error) (reconcile.Outcome, error) {
-	found, known := problemOf(err)
+	found := report.FromError(err)
 	switch {
-	case known:
+	case found != nil && found.Stalled:
 		err = nil
+	case found != nil:
 	case needsNoReport(err):
 		return reconcile.Outcome{}, err
 	default:
-		found = retriedProblem(err)
+		found = &report.Problem{Reason: reasonApplyFails, Message: "the operator cannot write the Deployment, and retries: its log has the reason; often an admission webhook does not answer"}
 	}
-	status := statusStalled(consumer, now, found, r.now())
+	status := statusStalled(consumer, now, *found, r.now())
 	return reconcile.Outcome{Status: status, Events: eventsFor(consumer.Status, status), RequeueAfter: stalledInterval}, err
 }
 
-// needsNoReport reports whether an error needs no report: another client was faster, the API server is unavailable, the operator stops, or the
-// namespace and the resource are being deleted.
+// needsNoReport reports whether an error needs no report: another client was faster, the API server is unavailable, the operator stops, or
+// the namespace and the resource are being deleted.
 func needsNoReport(err error) bool {
 	return reconcile.IsNamespaceTerminating(err) || apierrors.IsConflict(err) || reconcile.IsUnavailable(err) || errors.Is(err, context.Canceled)
-}
-
-// retriedProblem returns the verdict for an error that the operator retries. Its words stay the same for each attempt.
-func retriedProblem(err error) decision {
-	if foreign, ok := errors.AsType[*reconcile.ForeignError](err); ok {
-		return decision{stateInProgress, reasonPredecessor, foreign.Error()}
-	}
-	return decision{stateInProgress, reasonApplyFails, "the operator cannot write the Deployment, and retries: its log has the reason; often an admission webhook does not answer"}
-}
-
-// problemOf turns an error that a user can fix into a verdict.
-func problemOf(err error) (found decision, known bool) {
-	var foreign *reconcile.ForeignError
-	switch {
-	case reconcile.IsNamespaceTerminating(err):
-		return decision{}, false
-	case errors.As(err, &foreign) && !foreign.Predecessor:
-		return decision{stateStalled, reasonNameTaken, err.Error()}, true
-	case apierrors.IsForbidden(err):
-		return decision{stateStalled, reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator: " + reconcile.KindPermissionRemedy}, true
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return decision{stateStalled, reasonRejected, err.Error()}, true
-	}
-	return decision{}, false
 }

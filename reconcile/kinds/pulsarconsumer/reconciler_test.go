@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
@@ -41,8 +42,8 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 	}{
 		"a webhook is down":                    {webhook, reasonApplyFails, reconcile.Warning, reconcile.ConditionReconciling, webhook},
 		"the pass took too long":               {context.DeadlineExceeded, reasonApplyFails, reconcile.Warning, reconcile.ConditionReconciling, context.DeadlineExceeded},
-		"a predecessor's Deployment is there":  {gone, reasonPredecessor, reconcile.Normal, reconcile.ConditionReconciling, gone},
-		"a permission is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, reconcile.Warning, reconcile.ConditionStalled, nil},
+		"a predecessor's Deployment is there":  {gone, report.ReasonPredecessor, reconcile.Normal, reconcile.ConditionReconciling, gone},
+		"a permission is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), report.ReasonForbidden, reconcile.Warning, reconcile.ConditionStalled, nil},
 		"the Deployment was changed meanwhile": {conflict, "", "", "", conflict},
 		"the API server is unavailable":        {unavailable, "", "", "", unavailable},
 		"the operator stops":                   {fmt.Errorf("apply: %w", context.Canceled), "", "", "", context.Canceled},

@@ -4,10 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
@@ -19,11 +17,11 @@ func statusApplied(consumer v1.PulsarConsumer, now observed) v1.PulsarConsumerSt
 	return status
 }
 
-// statusStalled returns the status while the operator cannot make the Deployment match the spec: existing consumers continue with their earlier
-// settings.
-func statusStalled(consumer v1.PulsarConsumer, now observed, found decision, at time.Time) v1.PulsarConsumerStatus {
+// statusStalled returns the status while the operator cannot make the Deployment match the spec: existing consumers continue with their
+// earlier settings.
+func statusStalled(consumer v1.PulsarConsumer, now observed, found report.Problem, at time.Time) v1.PulsarConsumerStatus {
 	status := previousStatus(consumer, now)
-	setConditions(&status, found, at)
+	conditionsOf(&status, at).Problem(found)
 	return status
 }
 
@@ -38,36 +36,25 @@ func previousStatus(consumer v1.PulsarConsumer, now observed) v1.PulsarConsumerS
 
 // setConditions sets the conditions from a verdict.
 func setConditions(status *v1.PulsarConsumerStatus, found decision, now time.Time) {
-	ready := metav1.ConditionFalse
+	conditions := conditionsOf(status, now)
 	if found.state == stateReady {
-		ready = metav1.ConditionTrue
+		conditions.Ready(found.reason, found.message)
+		return
 	}
-	set := func(kind string, value metav1.ConditionStatus) {
-		reconcile.SetCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: value, Reason: found.reason, Message: found.message,
-			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
-		})
-	}
-	set(reconcile.ConditionReady, ready)
-	for kind, is := range map[string]state{reconcile.ConditionReconciling: stateInProgress, reconcile.ConditionStalled: stateStalled} {
-		if found.state == is {
-			set(kind, metav1.ConditionTrue)
-			continue
-		}
-		meta.RemoveStatusCondition(&status.Conditions, kind)
-	}
+	conditions.Problem(report.Problem{Reason: found.reason, Message: found.message, Stalled: found.state == stateStalled})
+}
+
+func conditionsOf(status *v1.PulsarConsumerStatus, now time.Time) report.Conditions {
+	return report.Conditions{List: &status.Conditions, Generation: status.ObservedGeneration, Now: now}
 }
 
 // eventsFor returns an event if the reason of the Ready condition changed.
 func eventsFor(before, after v1.PulsarConsumerStatus) []reconcile.Event {
-	was := meta.FindStatusCondition(before.Conditions, reconcile.ConditionReady)
-	is := meta.FindStatusCondition(after.Conditions, reconcile.ConditionReady)
-	if is == nil || was != nil && was.Reason == is.Reason {
-		return nil
+	events := report.Events(report.ActionReconcile, before.Conditions, after.Conditions)
+	for i := range events {
+		if events[i].Reason == reasonApplyFails {
+			events[i].Type = reconcile.Warning
+		}
 	}
-	kind := reconcile.Normal
-	if meta.IsStatusConditionTrue(after.Conditions, reconcile.ConditionStalled) || is.Reason == reasonApplyFails {
-		kind = reconcile.Warning
-	}
-	return []reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message}}
+	return events
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
@@ -58,7 +59,7 @@ func TestStatusTellsWhatTheConsumersWereGiven(t *testing.T) {
 func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	taken := decision{stateStalled, reasonNameTaken, "taken"}
+	taken := report.Problem{Reason: report.ReasonForeignObject, Message: "taken", Stalled: true}
 	consumer := aConsumer()
 	consumer.Status = statusApplied(aConsumer(), observed{exists: true, replicas: 3, ready: 3})
 	consumer.Spec.Topic = "another"
@@ -87,4 +88,5 @@ func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	reasons.CheckDocumented(t, "../../../docs/pulsarconsumer.md", reasons.Constants(t, ".", "reason"))
+	reasons.CheckDocumented(t, "../../../docs/pulsarconsumer.md", reasons.Constants(t, "../../report", "Reason"))
 }

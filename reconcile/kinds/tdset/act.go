@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
@@ -68,17 +69,17 @@ func (r *reconciler) removeService(ctx context.Context, owner *unstructured.Unst
 	return r.api.Delete(ctx, services(), live)
 }
 
-// onlyServiceFailed reports whether only the Service failed, with an error that needs no back-off: the operator must scale the Deployment in
-// time.
+// onlyServiceFailed reports whether only the Service failed, with an error that needs no back-off: the operator must scale the Deployment
+// in time.
 func (f failures) onlyServiceFailed() bool {
-	return f.deployment == nil && f.service != nil && !needsNoReport(f.service) && refusalOf(f.service) == nil
+	return f.deployment == nil && f.service != nil && !needsNoReport(f.service) && report.FromError(f.service) == nil
 }
 
-// problemAndError separates failures that a user can fix from an error that the engine retries soon: another owner's Service must not delay the
-// schedule. It also reports errors that repeat, in words that stay the same for each attempt.
-func (f failures) problemAndError() (found *problem, err error) {
+// problemAndError separates failures that a user can fix from an error that the engine retries soon: another owner's Service must not delay
+// the schedule. It also reports errors that repeat, in words that stay the same for each attempt.
+func (f failures) problemAndError() (found *report.Problem, err error) {
 	for _, failure := range []error{f.deployment, f.service} {
-		refusal := refusalOf(failure)
+		refusal := report.FromError(failure)
 		if refusal == nil && err == nil {
 			err = failure
 		}
@@ -87,7 +88,7 @@ func (f failures) problemAndError() (found *problem, err error) {
 		}
 	}
 	if found == nil && err != nil && !needsNoReport(err) {
-		found = &problem{reasonApplyFails, "the operator cannot write the Deployment or the Service, and retries: its log has the reason; often an admission webhook does not answer", false}
+		found = &report.Problem{Reason: reasonApplyFails, Message: "the operator cannot write the Deployment or the Service, and retries: its log has the reason; often an admission webhook does not answer"}
 	}
 	return found, err
 }
@@ -95,22 +96,4 @@ func (f failures) problemAndError() (found *problem, err error) {
 // needsNoReport reports whether an error needs no report: another client was faster, the API server is unavailable, or the operator stops.
 func needsNoReport(err error) bool {
 	return apierrors.IsConflict(err) || reconcile.IsUnavailable(err) || errors.Is(err, context.Canceled)
-}
-
-// refusalOf turns an error that a user can fix into a problem.
-func refusalOf(err error) *problem {
-	var foreign *reconcile.ForeignError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &foreign) && foreign.Predecessor:
-		return &problem{reasonPredecessor, foreign.Error(), false}
-	case errors.As(err, &foreign):
-		return &problem{reasonForeignObject, foreign.Error(), true}
-	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator (" + reconcile.KindPermissionRemedy + "); if a quota is exceeded, raise it", true}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &problem{reasonRejected, err.Error(), true}
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 // applies stands in for an API server, with one answer for each apply; it records the replicas asked for.
@@ -84,18 +85,18 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 		"the Deployment was changed meanwhile":                          {failures{deployment: conflict}, "", conflict, false},
 		"the API server is unavailable":                                 {failures{deployment: unavailable, service: unavailable}, "", unavailable, false},
 		"the operator stops":                                            {failures{deployment: fmt.Errorf("apply: %w", context.Canceled)}, "", context.Canceled, false},
-		"a permission is missing":                                       {failures{deployment: forbidden}, reasonForbidden, nil, false},
-		"a Service has another owner":                                   {failures{service: foreign}, reasonForeignObject, nil, false},
-		"and the Deployment was changed meanwhile":                      {failures{deployment: conflict, service: foreign}, reasonForeignObject, conflict, false},
-		"and a webhook for Deployments is down":                         {failures{deployment: webhook, service: foreign}, reasonForeignObject, webhook, false},
-		"a permission is missing, and the webhook for Services is down": {failures{deployment: forbidden, service: webhook}, reasonForbidden, webhook, false},
+		"a permission is missing":                                       {failures{deployment: forbidden}, report.ReasonForbidden, nil, false},
+		"a Service has another owner":                                   {failures{service: foreign}, report.ReasonForeignObject, nil, false},
+		"and the Deployment was changed meanwhile":                      {failures{deployment: conflict, service: foreign}, report.ReasonForeignObject, conflict, false},
+		"and a webhook for Deployments is down":                         {failures{deployment: webhook, service: foreign}, report.ReasonForeignObject, webhook, false},
+		"a permission is missing, and the webhook for Services is down": {failures{deployment: forbidden, service: webhook}, report.ReasonForbidden, webhook, false},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			found, err := test.failed.problemAndError()
 			reason := ""
 			if found != nil {
-				reason = found.reason
+				reason = found.Reason
 			}
 			same(t, reason, test.reason)
 			same(t, test.failed.onlyServiceFailed(), test.punctual)

@@ -7,6 +7,7 @@ import (
 	"time"
 	_ "time/tzdata" // the operator's image has no other files than the program
 
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
@@ -47,7 +48,7 @@ type scheduledReplicas struct {
 }
 
 // readCalendar reads the schedule of a TDSet. The problem is nil if its time zone exists.
-func readCalendar(spec v1.TDSetSpec) (calendar, *problem) {
+func readCalendar(spec v1.TDSetSpec) (calendar, *report.Problem) {
 	zone, found := readZone(spec.TimeZone)
 	if found != nil {
 		return calendar{}, found
@@ -98,13 +99,13 @@ func daysOf(interval v1.Interval) []time.Weekday {
 
 // readZone finds an IANA time zone by its name, in the database of the machine or the one in the program. It refuses Local, which differs
 // from machine to machine.
-func readZone(name string) (*time.Location, *problem) {
+func readZone(name string) (*time.Location, *report.Problem) {
 	if name == "" {
 		return time.UTC, nil
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "Local") {
-		return nil, &problem{reasonInvalidTimeZone, fmt.Sprintf("spec.timeZone: there is no time zone %q; the number of replicas stays as it is until you correct it: use a name of the IANA database such as Europe/Berlin, or UTC", name), true}
+		return nil, &report.Problem{Reason: reasonInvalidTimeZone, Message: fmt.Sprintf("spec.timeZone: there is no time zone %q; the number of replicas stays as it is until you correct it: use a name of the IANA database such as Europe/Berlin, or UTC", name), Stalled: true}
 	}
 	return zone, nil
 }

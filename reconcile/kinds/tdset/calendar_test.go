@@ -99,7 +99,7 @@ func TestTurnAt(t *testing.T) {
 func TestTimeZonesThatDoNotExist(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"Mars/Olympus", "Local", "local"} {
-		if _, found := readCalendar(v1.TDSetSpec{TimeZone: zone}); found == nil || found.reason != reasonInvalidTimeZone || !found.stalled {
+		if _, found := readCalendar(v1.TDSetSpec{TimeZone: zone}); found == nil || found.Reason != reasonInvalidTimeZone || !found.Stalled {
 			t.Errorf("zone %q: %+v", zone, found)
 		}
 	}

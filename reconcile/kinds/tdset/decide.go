@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
@@ -19,20 +20,13 @@ const longestWait = time.Hour
 // limit.
 const lateAfter = 10 * time.Minute
 
-// problem is what prevents a TDSet from matching its spec.
-type problem struct {
-	reason, message string
-	// stalled reports whether the problem stays until a user acts.
-	stalled bool
-}
-
 // observed is what a pass observed of a TDSet, as plain values.
 type observed struct {
 	now time.Time
 	set v1.TDSet
 	// times is the schedule. It is not valid if there is a problem.
 	times   calendar
-	problem *problem
+	problem *report.Problem
 	// deployment is nil if there is none.
 	deployment *deployment
 	// autoscaler names the HorizontalPodAutoscaler of the Deployment, holder the one of the TDSet; empty for none.
@@ -149,8 +143,8 @@ func markOf(found scheduledReplicas) string {
 	return fmt.Sprintf(markSince, found.replicas, found.since.UTC().Format(time.RFC3339))
 }
 
-// replicasToKeep returns the replicas to apply so that they stay as they are. That is nil if another client set them. If this operator did, it is the
-// same number, because the API server removes a field that its only owner no longer applies.
+// replicasToKeep returns the replicas to apply so that they stay as they are. That is nil if another client set them. If this operator did,
+// it is the same number, because the API server removes a field that its only owner no longer applies.
 func (d deployment) replicasToKeep() *int32 {
 	if d.scaler != "" {
 		return nil
@@ -183,7 +177,7 @@ func progressingFor(seen observed) time.Duration {
 }
 
 // problemOf returns the worst problem that prevents a TDSet from matching its spec; nil for none.
-func problemOf(seen observed, made decision) *problem {
+func problemOf(seen observed, made decision) *report.Problem {
 	name, found := seen.set.Name, seen.deployment
 	if found != nil {
 		if halted := problemWithPods(name, *found); halted != nil {
@@ -194,28 +188,28 @@ func problemOf(seen observed, made decision) *problem {
 	case seen.problem != nil:
 		return seen.problem
 	case made.course == courseAutoscaled:
-		return &problem{reasonAutoscaled, autoscaled(seen, made), true}
+		return &report.Problem{Reason: reasonAutoscaled, Message: autoscaled(seen, made), Stalled: true}
 	case made.course == courseYield:
-		return &problem{reasonScaledByHand, scaledByHand(name, *found, made), false}
+		return &report.Problem{Reason: reasonScaledByHand, Message: scaledByHand(name, *found, made)}
 	case seen.setAutoscaler != "" && seen.set.Spec.Replicas == nil:
-		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s cannot scale this TDSet while spec.replicas is unset, so the operator follows the schedule: run kubectl scale tdset %s --replicas=%d once to let it scale instead, or delete the HorizontalPodAutoscaler", seen.setAutoscaler, name, max(made.wanted, 1)), true}
+		return &report.Problem{Reason: reasonAutoscaled, Message: fmt.Sprintf("HorizontalPodAutoscaler %s cannot scale this TDSet while spec.replicas is unset, so the operator follows the schedule: run kubectl scale tdset %s --replicas=%d once to let it scale instead, or delete the HorizontalPodAutoscaler", seen.setAutoscaler, name, max(made.wanted, 1)), Stalled: true}
 	case seen.setAutoscaler != "":
-		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s sets spec.replicas, so the operator does not follow the schedule: delete it and remove spec.replicas, or keep it and use a Deployment instead of the TDSet", seen.setAutoscaler), true}
+		return &report.Problem{Reason: reasonAutoscaled, Message: fmt.Sprintf("HorizontalPodAutoscaler %s sets spec.replicas, so the operator does not follow the schedule: delete it and remove spec.replicas, or keep it and use a Deployment instead of the TDSet", seen.setAutoscaler), Stalled: true}
 	case progressingFor(seen) >= lateAfter:
-		return &problem{reasonPodsNotReady, fmt.Sprintf("for more than %.0f minutes, %s; the nodes may have no room, or the Pods do not become ready", lateAfter.Minutes(), howMany(seen)), false}
+		return &report.Problem{Reason: reasonPodsNotReady, Message: fmt.Sprintf("for more than %.0f minutes, %s; the nodes may have no room, or the Pods do not become ready", lateAfter.Minutes(), howMany(seen))}
 	}
 	return nil
 }
 
 // problemWithPods returns what prevents a Deployment from having the Pods it wants.
-func problemWithPods(name string, found deployment) *problem {
+func problemWithPods(name string, found deployment) *report.Problem {
 	switch {
 	case found.failure != "":
-		return &problem{reasonPodsNotCreated, fmt.Sprintf("Deployment %s cannot create its Pods: %s", name, found.failure), true}
+		return &report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Deployment %s cannot create its Pods: %s", name, found.failure), Stalled: true}
 	case found.paused && found.pods > found.updated:
-		return &problem{reasonRolloutPaused, fmt.Sprintf("Deployment %[1]s is paused, so changes do not reach its Pods: resume it with kubectl rollout resume deployment/%[1]s", name), true}
+		return &report.Problem{Reason: reasonRolloutPaused, Message: fmt.Sprintf("Deployment %[1]s is paused, so changes do not reach its Pods: resume it with kubectl rollout resume deployment/%[1]s", name), Stalled: true}
 	case found.stuck != "":
-		return &problem{reasonRolloutStuck, fmt.Sprintf("the rollout of Deployment %s makes no progress: %s; look at its Pods, and correct spec.container", name, found.stuck), true}
+		return &report.Problem{Reason: reasonRolloutStuck, Message: fmt.Sprintf("the rollout of Deployment %s makes no progress: %s; look at its Pods, and correct spec.container", name, found.stuck), Stalled: true}
 	}
 	return nil
 }

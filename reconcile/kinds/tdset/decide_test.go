@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
@@ -55,7 +56,10 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	autoscaled := func(seen observed) observed { seen.autoscaler = "web-cpu"; return seen }
 	held := func(seen observed, replicas int32) observed { seen.set.Spec.Replicas = &replicas; return seen }
-	zoneless := func(seen observed) observed { seen.problem = &problem{reason: reasonInvalidTimeZone}; return seen }
+	zoneless := func(seen observed) observed {
+		seen.problem = &report.Problem{Reason: reasonInvalidTimeZone}
+		return seen
+	}
 	for story, test := range map[string]struct {
 		seen observed
 		want string

@@ -82,8 +82,8 @@ func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 // operator. No Deployment of the API has such a field.
 const scalerField = "replicasSetBy"
 
-// unknownScaler stands for an unknown client: replicas are set, and no field manager owns them. This operator owns what it sets. A client that
-// scales to 0 with the scale subresource owns nothing, because Scale leaves out a 0 (API reference, autoscaling/v1).
+// unknownScaler stands for an unknown client: replicas are set, and no field manager owns them. This operator owns what it sets. A client
+// that scales to 0 with the scale subresource owns nothing, because Scale leaves out a 0 (API reference, autoscaling/v1).
 const unknownScaler = "another client"
 
 // keepScaler is the transform of the Deployments' cache: of managedFields it keeps only who set the replicas.

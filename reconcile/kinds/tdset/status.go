@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
@@ -27,10 +28,6 @@ const (
 	reasonRolloutPaused   = "RolloutPaused"
 	reasonPodsNotReady    = "PodsNotReady"
 	reasonPodsNotCreated  = "PodsNotCreated"
-	reasonForeignObject   = "ForeignObject"
-	reasonPredecessor     = "WaitingForPredecessor"
-	reasonForbidden       = "Forbidden"
-	reasonRejected        = "Rejected"
 	reasonApplyFails      = "ApplyFails"
 )
 
@@ -41,7 +38,7 @@ const (
 )
 
 // statusOf returns the whole status of a TDSet after a pass: did is the change of its Deployment, found its problem.
-func statusOf(seen observed, made decision, did reconcile.Change, found *problem) v1.TDSetStatus {
+func statusOf(seen observed, made decision, did reconcile.Change, found *report.Problem) v1.TDSetStatus {
 	status := v1.TDSetStatus{
 		ObservedGeneration: seen.set.Generation,
 		Conditions:         slices.Clone(seen.set.Status.Conditions),
@@ -58,12 +55,14 @@ func statusOf(seen observed, made decision, did reconcile.Change, found *problem
 		status.Replicas, status.ReadyReplicas = seen.deployment.pods, seen.deployment.ready
 	}
 	available, progressing := availability(seen), progress(seen, did, found)
-	for _, condition := range []metav1.Condition{available, progressing, degradation(found), readiness(seen, available, progressing, found)} {
-		set(&status, seen, condition)
+	conditions := report.Conditions{List: &status.Conditions, Generation: status.ObservedGeneration, Now: seen.now}
+	degraded := degradation(found)
+	for _, condition := range []metav1.Condition{available, progressing, degraded, readiness(seen, available, progressing, found)} {
+		conditions.Set(condition.Type, condition.Status, condition.Reason, condition.Message)
 	}
-	stalled := found != nil && found.stalled
-	setOrRemove(&status, seen, v1.ConditionReconciling, progressing.Status == metav1.ConditionTrue && !stalled, progressing)
-	setOrRemove(&status, seen, v1.ConditionStalled, stalled, degradation(found))
+	stalled := found != nil && found.Stalled
+	conditions.SetIf(progressing.Status == metav1.ConditionTrue && !stalled, v1.ConditionReconciling, progressing.Reason, progressing.Message)
+	conditions.SetIf(stalled, v1.ConditionStalled, degraded.Reason, degraded.Message)
 	return status
 }
 
@@ -82,11 +81,11 @@ func availability(seen observed) metav1.Condition {
 
 // progress returns the condition Progressing: whether Pods are being started, replaced or ended. A Deployment that changed a moment ago is
 // in progress.
-func progress(seen observed, did reconcile.Change, found *problem) metav1.Condition {
+func progress(seen observed, did reconcile.Change, found *report.Problem) metav1.Condition {
 	changed := did == reconcile.Created || did == reconcile.Updated || did == reconcile.Awaiting
 	switch {
 	case !changed && found != nil && stopsProgress(seen, *found):
-		return condition(v1.ConditionProgressing, false, found.reason, found.message)
+		return condition(v1.ConditionProgressing, false, found.Reason, found.Message)
 	case changed || seen.deployment == nil:
 		return condition(v1.ConditionProgressing, true, reasonUpdating, "Pods are being started, replaced or ended")
 	case !seen.deployment.settled:
@@ -97,22 +96,22 @@ func progress(seen observed, did reconcile.Change, found *problem) metav1.Condit
 }
 
 // stopsProgress reports whether a problem stops Pods from being started, replaced or ended.
-func stopsProgress(seen observed, found problem) bool {
-	return found.stalled && (seen.deployment == nil || slices.Contains([]string{reasonRolloutStuck, reasonRolloutPaused, reasonPodsNotCreated}, found.reason))
+func stopsProgress(seen observed, found report.Problem) bool {
+	return found.Stalled && (seen.deployment == nil || slices.Contains([]string{reasonRolloutStuck, reasonRolloutPaused, reasonPodsNotCreated}, found.Reason))
 }
 
-func degradation(found *problem) metav1.Condition {
+func degradation(found *report.Problem) metav1.Condition {
 	if found != nil {
-		return condition(v1.ConditionDegraded, true, found.reason, found.message)
+		return condition(v1.ConditionDegraded, true, found.Reason, found.Message)
 	}
 	return condition(v1.ConditionDegraded, false, reasonSettled, "nothing prevents the TDSet from matching its spec")
 }
 
 // readiness returns the condition Ready, which sums up the others.
-func readiness(seen observed, available, progressing metav1.Condition, found *problem) metav1.Condition {
+func readiness(seen observed, available, progressing metav1.Condition, found *report.Problem) metav1.Condition {
 	switch {
 	case found != nil:
-		return condition(v1.ConditionReady, false, found.reason, found.message)
+		return condition(v1.ConditionReady, false, found.Reason, found.Message)
 	case progressing.Status == metav1.ConditionTrue:
 		return condition(v1.ConditionReady, false, progressing.Reason, progressing.Message)
 	case available.Status != metav1.ConditionTrue:
@@ -130,22 +129,6 @@ func condition(kind string, holds bool, reason, message string) metav1.Condition
 		status = metav1.ConditionTrue
 	}
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
-}
-
-func set(status *v1.TDSetStatus, seen observed, condition metav1.Condition) {
-	condition.ObservedGeneration = status.ObservedGeneration
-	condition.LastTransitionTime = metav1.NewTime(seen.now)
-	reconcile.SetCondition(&status.Conditions, condition)
-}
-
-// setOrRemove sets a condition that exists only while it is true, with the words of another condition.
-func setOrRemove(status *v1.TDSetStatus, seen observed, kind string, holds bool, words metav1.Condition) {
-	if !holds {
-		meta.RemoveStatusCondition(&status.Conditions, kind)
-		return
-	}
-	words.Type = kind
-	set(status, seen, words)
 }
 
 // eventsFor returns the events for what the operator did and what went wrong.

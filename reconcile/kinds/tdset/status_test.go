@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
@@ -42,7 +43,7 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 	starved.settled, starved.failure = false, "exceeded quota: pods"
 	autoscaled, zoneless := at(t, noon, unsettled), at(t, noon, unsettled)
 	autoscaled.autoscaler = "cpu"
-	zoneless.problem = &problem{reasonInvalidTimeZone, "no such zone", true}
+	zoneless.problem = &report.Problem{Reason: reasonInvalidTimeZone, Message: "no such zone", Stalled: true}
 	paused, bringing := running(5, markNoon), running(5, markNoon)
 	paused.paused, bringing.paused, bringing.settled, bringing.updated = true, true, false, 0
 	crowded := at(t, noon, unsettled)
@@ -78,7 +79,7 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			made := decide(test.seen)
-			found := refusalOf(test.failure)
+			found := report.FromError(test.failure)
 			if found == nil {
 				found = problemOf(test.seen, made)
 			}
@@ -111,7 +112,7 @@ func TestStatusTellsTheSchedule(t *testing.T) {
 
 	seen.setAutoscaler = "cpu"
 	made := decide(seen)
-	same(t, problemOf(seen, made).reason, reasonAutoscaled)
+	same(t, problemOf(seen, made).Reason, reasonAutoscaled)
 }
 
 // TestADeploymentMadeAfreshIsToldAsSuch: a user deleted the Deployment after the pass saw that another client had scaled it.
@@ -157,13 +158,13 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 			continue
 		}
 		for _, words := range test.words {
-			if !strings.Contains(found.message, words) {
-				t.Errorf("%q does not say %q", found.message, words)
+			if !strings.Contains(found.Message, words) {
+				t.Errorf("%q does not say %q", found.Message, words)
 			}
 		}
 	}
-	missing := refusalOf(apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))).message
-	if says := "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"; !strings.Contains(missing, says) {
+	missing := report.FromError(apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))).Message
+	if says := "give it the operator's --kinds"; !strings.Contains(missing, says) {
 		t.Errorf("%q does not say %q: without --kinds the command prints the permissions of the MySQL kinds only", missing, says)
 	}
 }
@@ -211,4 +212,5 @@ func TestTell(t *testing.T) {
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	reasons.CheckDocumented(t, "../../../docs/tdset.md", reasons.Constants(t, ".", "reason"))
+	reasons.CheckDocumented(t, "../../../docs/tdset.md", reasons.Constants(t, "../../report", "Reason"))
 }

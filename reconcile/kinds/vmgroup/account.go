@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
@@ -86,7 +87,7 @@ func groupOf(group v1alpha1.VmGroup, found access) vcenter.Group {
 }
 
 // access finds the account for a group: from memory if it is recent, else from the Secrets, else from the environment.
-func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (cachedAccess, *problem, error) {
+func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (cachedAccess, *report.Problem, error) {
 	found, wrong, err := r.found(ctx, group.Namespace)
 	if group.DeletionTimestamp == nil || err != nil && !apierrors.IsForbidden(err) {
 		return found, wrong, err
@@ -101,9 +102,9 @@ func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (cached
 	return cachedAccess{}, wrong, err
 }
 
-// accessWhileDeleting returns the account for a group that is being deleted. It is the one with which the operator last saw the machines, until the
-// group's own namespace has another Secret. When a namespace is deleted, its Secret is often deleted first, and the operator's own account
-// is a different one. used and found are nil if there is none.
+// accessWhileDeleting returns the account for a group that is being deleted. It is the one with which the operator last saw the machines,
+// until the group's own namespace has another Secret. When a namespace is deleted, its Secret is often deleted first, and the operator's
+// own account is a different one. used and found are nil if there is none.
 func accessWhileDeleting(namespace string, used, found *cachedAccess) *cachedAccess {
 	if used == nil || found != nil && (found.from == namespace || used.from != namespace) {
 		return found
@@ -112,7 +113,7 @@ func accessWhileDeleting(namespace string, used, found *cachedAccess) *cachedAcc
 }
 
 // found finds the account for the groups of a namespace.
-func (r *reconciler) found(ctx context.Context, namespace string) (cachedAccess, *problem, error) {
+func (r *reconciler) found(ctx context.Context, namespace string) (cachedAccess, *report.Problem, error) {
 	r.mu.Lock()
 	last, remembered := r.accounts[namespace]
 	r.mu.Unlock()
@@ -153,7 +154,7 @@ func (r *reconciler) usedBy(key types.NamespacedName) *cachedAccess {
 	return nil
 }
 
-func (r *reconciler) look(ctx context.Context, namespace string) (cachedAccess, *problem, error) {
+func (r *reconciler) look(ctx context.Context, namespace string) (cachedAccess, *report.Problem, error) {
 	var hidden error
 	for _, place := range r.settings.places(namespace) {
 		found, missing, err := r.accountOf(ctx, place)
@@ -181,7 +182,7 @@ func (r *reconciler) look(ctx context.Context, namespace string) (cachedAccess, 
 }
 
 // accountOf reads the account in a namespace's Secret.
-func (r *reconciler) accountOf(ctx context.Context, place string) (access, *problem, error) {
+func (r *reconciler) accountOf(ctx context.Context, place string) (access, *report.Problem, error) {
 	object, err := r.api.Get(ctx, secrets(), place, SecretName)
 	if err != nil {
 		return access{}, nil, err
@@ -192,17 +193,17 @@ func (r *reconciler) accountOf(ctx context.Context, place string) (access, *prob
 	}
 	found, missing := accessFrom(func(key string) string { return string(secret.Data[key]) })
 	if len(missing) > 0 {
-		return access{}, &problem{reasonCredentialsMissing, fmt.Sprintf("Secret %s in namespace %s has no %s: add it", SecretName, place, strings.Join(missing, ", "))}, nil
+		return access{}, &report.Problem{Reason: reasonCredentialsMissing, Message: fmt.Sprintf("Secret %s in namespace %s has no %s: add it", SecretName, place, strings.Join(missing, ", "))}, nil
 	}
 	return found, nil, nil
 }
 
 // noAccount returns the problem that the groups of a namespace have no account. hidden is the error of reading the Secret in the operator's
 // own namespace; nil if that Secret does not exist.
-func noAccount(namespace, own string, hidden error) *problem {
+func noAccount(namespace, own string, hidden error) *report.Problem {
 	command := createSecretCommand(namespace)
 	if hidden != nil {
-		return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, and the operator may not read that of namespace %s (%v): apply what mysql-operator manifests rbac prints with the operator's --kinds and --namespaces, or: %s", SecretName, namespace, own, hidden, command)}
+		return &report.Problem{Reason: reasonCredentialsMissing, Message: fmt.Sprintf("there is no Secret %s in namespace %s, and the operator may not read that of namespace %s (%v): apply what mysql-operator manifests rbac prints with the operator's --kinds and --namespaces, or: %s", SecretName, namespace, own, hidden, command)}
 	}
-	return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s or the operator's: %s", SecretName, namespace, command)}
+	return &report.Problem{Reason: reasonCredentialsMissing, Message: fmt.Sprintf("there is no Secret %s in namespace %s or the operator's: %s", SecretName, namespace, command)}
 }

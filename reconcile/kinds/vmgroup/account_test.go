@@ -77,10 +77,10 @@ func TestTheAccountOfAGroupThatIsDeleted(t *testing.T) {
 // TestWhereThereIsNoAccount: if the operator may not read a Secret, the message does not claim that it does not exist.
 func TestWhereThereIsNoAccount(t *testing.T) {
 	t.Parallel()
-	if said := noAccount("shop", "operators", nil).message; !strings.HasPrefix(said, "there is no Secret vc-creds in namespace shop or the operator's: kubectl -n shop create secret generic vc-creds ") {
+	if said := noAccount("shop", "operators", nil).Message; !strings.HasPrefix(said, "there is no Secret vc-creds in namespace shop or the operator's: kubectl -n shop create secret generic vc-creds ") {
 		t.Errorf("it says %q", said)
 	}
-	said := noAccount("shop", "operators", errors.New("secrets is forbidden")).message
+	said := noAccount("shop", "operators", errors.New("secrets is forbidden")).Message
 	for _, words := range []string{"no Secret vc-creds in namespace shop", "may not read that of namespace operators (secrets is forbidden)", "manifests rbac", "kubectl -n shop create secret"} {
 		if !strings.Contains(said, words) {
 			t.Errorf("it says %q, and not %q", said, words)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
@@ -39,7 +40,7 @@ func (r *reconciler) act(ctx context.Context, one passContext, steps []step) ([]
 		case err == nil:
 			log.Info("ordered", "op", string(next.verb), "machine", next.machine)
 			done = append(done, next)
-		case !errors.As(err, &told) || problem{reason: string(told.Reason)}.isUnanswered():
+		case !errors.As(err, &told) || isUnanswered(report.Problem{Reason: string(told.Reason)}):
 			return eventsForOrders(done), err
 		case told.Reason == vcenter.Moved:
 			log.V(1).Info("not done", "op", string(next.verb), "machine", next.machine, "because", told.Message)

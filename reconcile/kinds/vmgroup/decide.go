@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
@@ -45,7 +46,7 @@ type decision struct {
 	// waitReasons lists what the group waits for; the status reports the first.
 	waitReasons []string
 	// problem is what prevents the group from matching its spec; nil for none.
-	problem *problem
+	problem *report.Problem
 	// mustStop has the IDs of the machines that run and must stop.
 	mustStop []string
 	// running is the number of machines that are powered on.
@@ -62,7 +63,7 @@ func (p decision) settled() bool {
 
 // inWrongPlace reports whether the account leads to another place than the group's machines.
 func (p decision) inWrongPlace() bool {
-	return p.problem != nil && p.problem.reason == reasonVCenterChanged
+	return p.problem != nil && p.problem.Reason == reasonVCenterChanged
 }
 
 // decisionBuilder builds a plan.
@@ -100,7 +101,7 @@ func decide(group v1alpha1.VmGroup, seen observed) decision {
 		return d.decision
 	}
 	if d.sorted.foreign != "" {
-		d.problem = &problem{reasonFolderOccupied, fmt.Sprintf("folder %s has machine %s of another VmGroup, perhaps one of another Kubernetes cluster: the operator does nothing there; choose another metadata.name or spec.folder", seen.inventory.Path, d.sorted.foreign)}
+		d.problem = &report.Problem{Reason: reasonFolderOccupied, Message: fmt.Sprintf("folder %s has machine %s of another VmGroup, perhaps one of another Kubernetes cluster: the operator does nothing there; choose another metadata.name or spec.folder", seen.inventory.Path, d.sorted.foreign)}
 		return d.decision
 	}
 	for number := range int(group.Spec.Replicas) {
@@ -112,8 +113,8 @@ func decide(group v1alpha1.VmGroup, seen observed) decision {
 	return d.decision
 }
 
-// stepsToSend returns the steps of a plan that this pass sends. The status must have the group's folder before the operator creates machines in
-// it. After that, the operator notices a Secret that leads to another place.
+// stepsToSend returns the steps of a plan that this pass sends. The status must have the group's folder before the operator creates
+// machines in it. After that, the operator notices a Secret that leads to another place.
 func stepsToSend(group v1alpha1.VmGroup, seen observed, next decision) []step {
 	if group.DeletionTimestamp == nil && group.Status.Folder == "" && seen.inventory.Folder != "" {
 		return nil
@@ -122,22 +123,22 @@ func stepsToSend(group v1alpha1.VmGroup, seen observed, next decision) []step {
 }
 
 // wrongPlace returns a problem if the account leads to another place than the group's machines.
-func wrongPlace(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
+func wrongPlace(group v1alpha1.VmGroup, seen vcenter.Inventory) *report.Problem {
 	was := group.Status
 	if was.VCenterID != "" && was.VCenterID != seen.VCenter {
-		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in another vCenter, %s: put it back into VC_HOST; delete this VmGroup before you use another vCenter", was.VCenter)}
+		return &report.Problem{Reason: reasonVCenterChanged, Message: fmt.Sprintf("the machines are in another vCenter, %s: put it back into VC_HOST; delete this VmGroup before you use another vCenter", was.VCenter)}
 	}
 	if was.Folder != "" && was.Folder != seen.Path && !folderMoved(group, seen) {
-		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the spec and the Secret name %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there with all its machines", was.Folder, seen.Path)}
+		return &report.Problem{Reason: reasonVCenterChanged, Message: fmt.Sprintf("the machines are in %s, and the spec and the Secret name %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there with all its machines", was.Folder, seen.Path)}
 	}
 	if seen.Folder == "" && seen.Elsewhere != "" {
-		return &problem{reasonVCenterChanged, fmt.Sprintf("there is no folder %s, and a machine of the group is at %s: rename or move its folder back, or delete the machine", seen.Path, seen.Elsewhere)}
+		return &report.Problem{Reason: reasonVCenterChanged, Message: fmt.Sprintf("there is no folder %s, and a machine of the group is at %s: rename or move its folder back, or delete the machine", seen.Path, seen.Elsewhere)}
 	}
 	return nil
 }
 
-// folderMoved reports whether a user moved the folder to the place where the operator looks now. All machines that ran must be there, and must
-// be the originals: the group must not continue with an old copy in another place.
+// folderMoved reports whether a user moved the folder to the place where the operator looks now. All machines that ran must be there, and
+// must be the originals: the group must not continue with an old copy in another place.
 func folderMoved(group v1alpha1.VmGroup, seen vcenter.Inventory) bool {
 	there := int32(0)
 	for _, one := range seen.Machines {
@@ -205,10 +206,10 @@ func (d *decisionBuilder) refused(verb vcenter.Verb, name string) bool {
 	switch {
 	case one.Reason == vcenter.Moved:
 		d.wait("%s", one.Message)
-	case one.Reason == vcenter.MachineMoved && (d.problem == nil || d.problem.isTemporary()):
-		d.problem = &problem{string(one.Reason), one.Message}
+	case one.Reason == vcenter.MachineMoved && (d.problem == nil || isTemporary(*d.problem)):
+		d.problem = &report.Problem{Reason: string(one.Reason), Message: one.Message}
 	case d.problem == nil:
-		d.problem = &problem{string(one.Reason), one.Message + "; the operator retries, with growing pauses"}
+		d.problem = &report.Problem{Reason: string(one.Reason), Message: one.Message + "; the operator retries, with growing pauses"}
 	}
 	return one.InBackoff
 }
@@ -220,7 +221,7 @@ func (d *decisionBuilder) missing(name string) {
 			d.wait("%s is being created", name)
 			return
 		}
-		d.problem = &problem{reasonMachineOccupied, fmt.Sprintf("machine %s in folder %s was not created by a VmGroup: rename, move or delete it", name, d.seen.inventory.Path)}
+		d.problem = &report.Problem{Reason: reasonMachineOccupied, Message: fmt.Sprintf("machine %s in folder %s was not created by a VmGroup: rename, move or delete it", name, d.seen.inventory.Path)}
 		return
 	}
 	if d.refused(vcenter.Clone, name) || d.hasUnreadable() {
@@ -271,8 +272,8 @@ func (d *decisionBuilder) isUnavailable(one vcenter.Machine) bool {
 // broken adds the problem that a user must repair a machine. The operator does not create the machine again while the vCenter knows it,
 // because its disks may come back.
 func (d *decisionBuilder) broken(one vcenter.Machine) {
-	if d.problem == nil || d.problem.isTemporary() {
-		d.problem = &problem{reasonMachineBroken, fmt.Sprintf("the vCenter cannot use %s, which is %s: repair it, or remove it from the vCenter's inventory", one.Name, one.Broken)}
+	if d.problem == nil || isTemporary(*d.problem) {
+		d.problem = &report.Problem{Reason: reasonMachineBroken, Message: fmt.Sprintf("the vCenter cannot use %s, which is %s: repair it, or remove it from the vCenter's inventory", one.Name, one.Broken)}
 	}
 }
 
@@ -368,8 +369,8 @@ func (d *decisionBuilder) stop(one vcenter.Machine) bool {
 	return true
 }
 
-// changeOutdated changes one of the machines that differ from the spec. That is one that is already down for it, else the one with the highest
-// number, and that one only while all others run.
+// changeOutdated changes one of the machines that differ from the spec. That is one that is already down for it, else the one with the
+// highest number, and that one only while all others run.
 func (d *decisionBuilder) changeOutdated() {
 	if len(d.outdated) == 0 {
 		return

@@ -127,7 +127,7 @@ func said(p decision) string {
 		words = append(words, word)
 	}
 	if p.problem != nil {
-		words = append(words, "problem "+p.problem.reason)
+		words = append(words, "problem "+p.problem.Reason)
 	}
 	for _, one := range p.waitReasons {
 		words = append(words, "waits: "+one)

@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// unmarkedTimeout is how long a group that is being deleted waits for a machine with one of its names and no mark, which may be a clone of the
-// group in progress.
+// unmarkedTimeout is how long a group that is being deleted waits for a machine with one of its names and no mark, which may be a clone of
+// the group in progress.
 const unmarkedTimeout = 10 * time.Minute
 
 // decideEnd decides what a group that is being deleted needs before release: its machines are deleted, and its folder if nothing else is in
@@ -47,7 +48,7 @@ func (d *decisionBuilder) end() {
 		return
 	}
 	if away := seen.inventory.Elsewhere; away != "" {
-		d.problem = &problem{string(vcenter.MachineMoved), fmt.Sprintf("a machine of the group is at %s: move it back into folder %s, where the operator deletes it, or delete it", away, seen.inventory.Path)}
+		d.problem = &report.Problem{Reason: string(vcenter.MachineMoved), Message: fmt.Sprintf("a machine of the group is at %s: move it back into folder %s, where the operator deletes it, or delete it", away, seen.inventory.Path)}
 		return
 	}
 	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
@@ -67,7 +68,8 @@ func (d *decisionBuilder) waitForUnmarked() {
 	slices.Sort(d.waitReasons)
 }
 
-// leftUnseen returns what may be left of a group whose folder does not exist: nothing, if none of its machines ran when they were last seen.
+// leftUnseen returns what may be left of a group whose folder does not exist: nothing, if none of its machines ran when they were last
+// seen.
 func leftUnseen(group v1alpha1.VmGroup, seen observed) string {
 	ran := group.Status.CurrentReplicas
 	if why := meta.FindStatusCondition(group.Status.Conditions, v1alpha1.ConditionReady); group.Status.Folder == "" && why != nil && why.Reason == string(vcenter.Forbidden) {

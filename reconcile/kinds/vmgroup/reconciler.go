@@ -15,6 +15,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
@@ -33,10 +34,10 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return r.release(ctx, object, group, abandoned(group))
 	}
 	found, wrong, err := r.access(ctx, group)
-	switch {
-	case apierrors.IsForbidden(err):
-		wrong = &problem{reasonForbidden, err.Error() + "; grant the permission to the operator: " + reconcile.KindPermissionRemedy}
-	case err != nil:
+	if refused := report.FromError(err); refused != nil {
+		wrong, err = refused, nil
+	}
+	if err != nil {
 		return reconcile.Outcome{}, err
 	}
 	if wrong != nil {
@@ -109,7 +110,7 @@ func (r *reconciler) failed(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatu
 	}
 	before := group.Status
 	group.Status = status
-	status = statusWithProblem(group, problem{string(told.Reason), told.Message}, r.now())
+	status = statusWithProblem(group, report.Problem{Reason: string(told.Reason), Message: told.Message}, r.now())
 	group.Status = before
 	return r.report(group, status, nil, again), nil
 }

@@ -24,9 +24,10 @@ type ownership struct {
 	running int32
 }
 
-// sortByOwner finds the owner of everything. A machine is the group's if it has the mark, and one of two things is true. Either it is the original
-// machine, perhaps renamed. Or it has the original name, perhaps restored from a backup. Any other machine with the mark is a user's copy.
-// A machine whose mark cannot be read is recognized by its name: the operator does nothing to it, and creates none in its place.
+// sortByOwner finds the owner of everything. A machine is the group's if it has the mark, and one of two things is true. Either it is the
+// original machine, perhaps renamed. Or it has the original name, perhaps restored from a backup. Any other machine with the mark is a
+// user's copy. A machine whose mark cannot be read is recognized by its name: the operator does nothing to it, and creates none in its
+// place.
 func sortByOwner(folder, uid string, seen vcenter.Inventory) ownership {
 	found := ownership{own: map[string]vcenter.Machine{}, unmarkedMachines: map[string]vcenter.Machine{}, others: slices.Clone(seen.Others)}
 	marked := slices.DeleteFunc(slices.Clone(seen.Machines), func(one vcenter.Machine) bool { return one.Owner != uid })

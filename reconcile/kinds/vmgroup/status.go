@@ -11,6 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
@@ -22,7 +23,6 @@ const (
 	reasonAnswers     = "Answers"
 
 	reasonCredentialsMissing = "CredentialsMissing"
-	reasonForbidden          = "Forbidden"
 	reasonFolderOccupied     = "FolderOccupied"
 	reasonMachineOccupied    = "MachineOccupied"
 	reasonMachineBroken      = "MachineBroken"
@@ -31,19 +31,14 @@ const (
 	reasonMachinesLeft = "MachinesLeft"
 )
 
-// problem is what prevents a group from matching its spec.
-type problem struct {
-	reason, message string
-}
-
 // isTemporary reports whether a problem may pass without an action of a user.
-func (p problem) isTemporary() bool {
-	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.TooManyAccounts), string(vcenter.HelperNotRunning), string(vcenter.Failed)}, p.reason)
+func isTemporary(found report.Problem) bool {
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.TooManyAccounts), string(vcenter.HelperNotRunning), string(vcenter.Failed)}, found.Reason)
 }
 
 // isUnanswered reports whether the operator got no answer about machines from the vCenter.
-func (p problem) isUnanswered() bool {
-	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.TooManyAccounts), string(vcenter.HelperNotRunning), string(vcenter.LoginRefused), string(vcenter.Untrusted), reasonCredentialsMissing, reasonForbidden}, p.reason)
+func isUnanswered(found report.Problem) bool {
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.TooManyAccounts), string(vcenter.HelperNotRunning), string(vcenter.LoginRefused), string(vcenter.Untrusted), reasonCredentialsMissing, report.ReasonForbidden}, found.Reason)
 }
 
 // previousStatus returns the previous status, with the current generation and spec.replicas.
@@ -68,72 +63,57 @@ func statusAfterPass(group v1alpha1.VmGroup, seen observed, next decision) v1alp
 			status.VCenterID, status.Folder = seen.inventory.VCenter, seen.inventory.Path
 		}
 	}
-	set(&status, seen.now, v1alpha1.ConditionVCenterReachable, true, problem{reasonAnswers, "vCenter " + seen.host + " answers"})
+	conditions := conditionsOf(&status, seen.now)
+	conditions.Set(v1alpha1.ConditionVCenterReachable, metav1.ConditionTrue, reasonAnswers, "vCenter "+seen.host+" answers")
 	switch {
 	case next.problem != nil:
 		setProblem(&status, group, *next.problem, seen.now)
 	case group.DeletionTimestamp != nil:
-		setInProgress(&status, v1alpha1.PhaseDeleting, problem{reasonDeleting, describeDecision(next)}, seen.now)
+		setInProgress(&status, v1alpha1.PhaseDeleting, report.Problem{Reason: reasonDeleting, Message: describeDecision(next)}, seen.now)
 	case !next.settled():
-		setInProgress(&status, v1alpha1.PhasePending, problem{reasonProgressing, describeDecision(next)}, seen.now)
+		setInProgress(&status, v1alpha1.PhasePending, report.Problem{Reason: reasonProgressing, Message: describeDecision(next)}, seen.now)
 	default:
 		status.Phase, status.LastMessage = v1alpha1.PhaseRunning, fmt.Sprintf("%s, each with %d CPU and %d GiB", count(next.running, "machine runs", "machines run"), group.Spec.CPU, group.Spec.Memory)
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReconciling)
-		set(&status, seen.now, v1alpha1.ConditionReady, true, problem{reasonRunning, status.LastMessage})
+		conditions.Ready(reasonRunning, status.LastMessage)
 	}
 	return status
 }
 
 // statusWithProblem returns the status of a group with a problem whose machines the operator could not observe.
-func statusWithProblem(group v1alpha1.VmGroup, found problem, now time.Time) v1alpha1.VmGroupStatus {
+func statusWithProblem(group v1alpha1.VmGroup, found report.Problem, now time.Time) v1alpha1.VmGroupStatus {
 	status := previousStatus(group)
-	if found.isUnanswered() {
-		set(&status, now, v1alpha1.ConditionVCenterReachable, false, found)
+	if isUnanswered(found) {
+		conditionsOf(&status, now).Set(v1alpha1.ConditionVCenterReachable, metav1.ConditionFalse, found.Reason, found.Message)
 	}
 	setProblem(&status, group, found, now)
 	return status
 }
 
 // setProblem sets the phase and conditions of a group with a problem.
-func setProblem(status *v1alpha1.VmGroupStatus, group v1alpha1.VmGroup, found problem, now time.Time) {
+func setProblem(status *v1alpha1.VmGroupStatus, group v1alpha1.VmGroup, found report.Problem, now time.Time) {
 	status.Phase = v1alpha1.PhaseError
 	if group.DeletionTimestamp != nil {
 		status.Phase = v1alpha1.PhaseDeleting
-		found.message += releaseHint(group, "the vCenter")
+		found.Message += releaseHint(group, "the vCenter")
 	}
-	status.LastMessage = found.message
-	set(status, now, v1alpha1.ConditionReady, false, found)
-	on, off := v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling
-	if found.isTemporary() {
-		on, off = off, on
-	}
-	set(status, now, on, true, found)
-	meta.RemoveStatusCondition(&status.Conditions, off)
+	status.LastMessage = found.Message
+	found.Stalled = !isTemporary(found)
+	conditionsOf(status, now).Problem(found)
 }
 
-// releaseHintIfDeleting returns how to release a group that is being deleted if something is gone for good.
+// releaseHint returns how to release a group that is being deleted if something is gone for good.
 func releaseHint(group v1alpha1.VmGroup, what string) string {
 	return fmt.Sprintf("; if %s is gone for good, this command releases the VmGroup and leaves its machines: kubectl -n %s annotate vmgroup %s %s=true", what, group.Namespace, group.Name, v1alpha1.AnnotationAbandon)
 }
 
 // setInProgress sets the phase and conditions of a group in progress.
-func setInProgress(status *v1alpha1.VmGroupStatus, phase v1alpha1.Phase, what problem, now time.Time) {
-	status.Phase, status.LastMessage = phase, what.message
-	set(status, now, v1alpha1.ConditionReady, false, what)
-	set(status, now, v1alpha1.ConditionReconciling, true, what)
-	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
+func setInProgress(status *v1alpha1.VmGroupStatus, phase v1alpha1.Phase, what report.Problem, now time.Time) {
+	status.Phase, status.LastMessage = phase, what.Message
+	conditionsOf(status, now).Problem(what)
 }
 
-func set(status *v1alpha1.VmGroupStatus, now time.Time, kind string, holds bool, because problem) {
-	value := metav1.ConditionFalse
-	if holds {
-		value = metav1.ConditionTrue
-	}
-	reconcile.SetCondition(&status.Conditions, metav1.Condition{
-		Type: kind, Status: value, Reason: because.reason, Message: because.message,
-		ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
-	})
+func conditionsOf(status *v1alpha1.VmGroupStatus, now time.Time) report.Conditions {
+	return report.Conditions{List: &status.Conditions, Generation: status.ObservedGeneration, Now: now}
 }
 
 // describeDecision describes what a plan does or waits for.

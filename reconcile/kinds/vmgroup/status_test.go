@@ -10,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
@@ -74,22 +75,22 @@ func TestTheStoryOfAGroup(t *testing.T) {
 	}
 
 	before := group.Status
-	group.Status = statusWithProblem(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
+	group.Status = statusWithProblem(group, report.Problem{Reason: string(vcenter.Unreachable), Message: "it cannot be reached"}, noon)
 	want(append(conditions(group.Status), told(eventsFor(before, group.Status))...), "ERROR: it cannot be reached", "Ready False VCenterUnreachable", "Reconciling True VCenterUnreachable", "VCenterReachable False VCenterUnreachable", "Warning VCenterUnreachable")
 	if *group.Status.CurrentReplicas != 3 {
 		t.Errorf("currentReplicas %d: the last known number must stay", *group.Status.CurrentReplicas)
 	}
-	again := statusWithProblem(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon.Add(time.Hour))
+	again := statusWithProblem(group, report.Problem{Reason: string(vcenter.Unreachable), Message: "it cannot be reached"}, noon.Add(time.Hour))
 	if diff := cmp.Diff(group.Status, again); diff != "" {
 		t.Errorf("while the vCenter is away the status changes:\n%s", diff)
 	}
-	group.Status = statusWithProblem(group, problem{string(vcenter.LoginRefused), "no"}, noon)
+	group.Status = statusWithProblem(group, report.Problem{Reason: string(vcenter.LoginRefused), Message: "no"}, noon)
 	want(conditions(group.Status), "ERROR: no", "Ready False LoginRefused", "Stalled True LoginRefused", "VCenterReachable False LoginRefused")
 
 	deleted := metav1.NewTime(noon)
 	group.DeletionTimestamp = &deleted
 	want(after(folder(machine(0, off), machine(1, off)), 0), "DELETING: deleting shop-web-1, shop-web-0", "Ready False Deleting", "Reconciling True Deleting", answers)
-	status := statusWithProblem(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
+	status := statusWithProblem(group, report.Problem{Reason: string(vcenter.Unreachable), Message: "it cannot be reached"}, noon)
 	if status.Phase != v1alpha1.PhaseDeleting || !strings.Contains(status.LastMessage, "kubectl -n shop annotate vmgroup web vm.codeconnect.vmworld.com/abandon=true") {
 		t.Errorf("%s: %s", status.Phase, status.LastMessage)
 	}

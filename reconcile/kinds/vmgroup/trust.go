@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 // everywhere, in Settings.SharedWith, stands for all namespaces.
@@ -43,14 +45,14 @@ func (s Settings) mayReach(host string) bool {
 
 // hostNotAllowed returns the problem that a Secret names a host which it may not. The message leaves out the host, because it may contain a
 // password.
-func hostNotAllowed(namespace string) *problem {
-	return &problem{reasonForbidden, fmt.Sprintf("%s of Secret %s in namespace %s is not one of the hosts that the operator may connect to: "+
+func hostNotAllowed(namespace string) *report.Problem {
+	return &report.Problem{Reason: report.ReasonForbidden, Message: fmt.Sprintf("%s of Secret %s in namespace %s is not one of the hosts that the operator may connect to: "+
 		"correct it, or add the host to the operator's --vcenter-hosts", keyHost, SecretName, namespace)}
 }
 
 // accountNotShared returns the problem that a namespace has no account and may not use the operator's.
-func accountNotShared(namespace string) *problem {
-	return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, "+
+func accountNotShared(namespace string) *report.Problem {
+	return &report.Problem{Reason: reasonCredentialsMissing, Message: fmt.Sprintf("there is no Secret %s in namespace %s, "+
 		"and that namespace may not use the operator's own account (--vm-namespaces): %s", SecretName, namespace, createSecretCommand(namespace))}
 }
 

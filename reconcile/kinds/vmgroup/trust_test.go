@@ -26,7 +26,7 @@ func TestWhomTheOperatorLends(t *testing.T) {
 	if (Settings{}).sharesWith("") {
 		t.Error("an empty namespace may use the account")
 	}
-	says := accountNotShared("shop").message
+	says := accountNotShared("shop").Message
 	for _, words := range []string{"no Secret vc-creds in namespace shop", "--vm-namespaces", "kubectl -n shop create secret generic vc-creds"} {
 		if !strings.Contains(says, words) {
 			t.Errorf("%q does not say %q", says, words)
@@ -50,7 +50,7 @@ func TestWhereSecretsMayLead(t *testing.T) {
 	if !(Settings{}).mayReach("anywhere.example") {
 		t.Error("without a list the host is refused")
 	}
-	if says := hostNotAllowed("shop").message; strings.Contains(says, "example") || !strings.Contains(says, "--vcenter-hosts") {
+	if says := hostNotAllowed("shop").Message; strings.Contains(says, "example") || !strings.Contains(says, "--vcenter-hosts") {
 		t.Errorf("it says %q", says)
 	}
 }

@@ -186,8 +186,8 @@ func (a *Agent) recordCompletedSteps(ctx context.Context) error {
 	return nil
 }
 
-// reportUnrecorded reports that mysqld answers, and why the member still cannot continue. The agent tries again. Neither mysqld nor the agent must
-// restart for that.
+// reportUnrecorded reports that mysqld answers, and why the member still cannot continue. The agent tries again. Neither mysqld nor the
+// agent must restart for that.
 func (a *Agent) reportUnrecorded(observed mysqld.Observed, cause error) {
 	message := replication.AnswersBut + " the agent cannot record the origin of this member's data: " + cause.Error()
 	a.mu.Lock()

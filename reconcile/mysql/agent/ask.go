@@ -19,8 +19,8 @@ const (
 	jsonType  = "application/json"
 )
 
-// NewPodClient returns the HTTP client with which the operator sends requests to the program in one Pod of a cluster. Any program in that Pod
-// may answer, so the client follows no redirect, and the operator does not trust answers. A caller that gives up a request must call
+// NewPodClient returns the HTTP client with which the operator sends requests to the program in one Pod of a cluster. Any program in that
+// Pod may answer, so the client follows no redirect, and the operator does not trust answers. A caller that gives up a request must call
 // CloseIdleConnections, because Go otherwise continues its dial.
 func NewPodClient(security *tls.Config, host string) *http.Client {
 	security = security.Clone()
@@ -90,7 +90,8 @@ func readJSON(response *http.Response, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// truncateError truncates an error's text, never within a character. It does not change an error that only reports a timeout or a cancellation.
+// truncateError truncates an error's text, never within a character. It does not change an error that only reports a timeout or a
+// cancellation.
 func truncateError(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || len(err.Error()) <= maxReason {
 		return err

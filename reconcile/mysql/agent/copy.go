@@ -56,8 +56,8 @@ func (c *copyBackoff) ended(now time.Time, err error) error {
 	return &copyWaitError{err}
 }
 
-// storeCopyEnd records on the volume that the copy is complete, once the mysqld that made it has ended: the next mysqld starts with the copy, or
-// does not start. MySQL reports that itself, but not with performance_schema OFF. The caller must hold the lock.
+// storeCopyEnd records on the volume that the copy is complete, once the mysqld that made it has ended: the next mysqld starts with the
+// copy, or does not start. MySQL reports that itself, but not with performance_schema OFF. The caller must hold the lock.
 func (a *Agent) storeCopyEnd() {
 	if !a.copies.isThrough {
 		return

@@ -47,8 +47,8 @@ func (a *Agent) judge(ctx context.Context, local replication.Observed) replicati
 	return a.logbook.Hollow(executed)
 }
 
-// logReadBackoff limits how often the agent reads a binary log that gives no answer: each read leaves a session that waits as long as mysqld
-// hangs. The zero value has seen no read.
+// logReadBackoff limits how often the agent reads a binary log that gives no answer: each read leaves a session that waits as long as
+// mysqld hangs. The zero value has seen no read.
 type logReadBackoff struct {
 	backoff wait.Backoff
 	next    time.Time

@@ -26,8 +26,8 @@ const (
 	keptShare = 4
 )
 
-// agentConnections are the connections to the agents of one cluster: one for each member, kept from one request to the next. http.Transport is not
-// used, because it has two goroutines for each connection: for 1,000 clusters of three their stacks alone take about 50 MiB.
+// agentConnections are the connections to the agents of one cluster: one for each member, kept from one request to the next. http.Transport
+// is not used, because it has two goroutines for each connection: for 1,000 clusters of three their stacks alone take about 50 MiB.
 type agentConnections struct {
 	security *tls.Config
 

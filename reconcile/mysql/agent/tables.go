@@ -25,7 +25,8 @@ const (
 	keptTables     = 20
 )
 
-// missingRows are the tables whose rows were missing when the data was copied or restored here. A member that created its data itself has none.
+// missingRows are the tables whose rows were missing when the data was copied or restored here. A member that created its data itself has
+// none.
 type missingRows struct {
 	Tables replication.Tables `json:"tables,omitzero"`
 	// Until is when the agent looked for them, or when the youngest of them was created if that is later: younger tables have their rows.
@@ -86,8 +87,8 @@ func (a *Agent) keepCopied(ctx context.Context) error {
 
 const notYetKnown = "cannot find out which tables came without their rows, will try again"
 
-// missingRowsNow returns the tables whose rows may be missing in data that came a short while ago: every table of another engine. The creation
-// time of a table does not show whether it came with its rows, because the clock of another server may have set it.
+// missingRowsNow returns the tables whose rows may be missing in data that came a short while ago: every table of another engine. The
+// creation time of a table does not show whether it came with its rows, because the clock of another server may have set it.
 func missingRowsNow(ctx context.Context, server *mysqld.Server) (*missingRows, error) {
 	until, err := server.TablesUntil(ctx)
 	if err != nil {
@@ -132,8 +133,8 @@ func (a *Agent) findMissingRows(ctx context.Context) error {
 	return nil
 }
 
-// missingRowsOfCopy returns the tables whose rows may be missing in data that came as a copy earlier. It includes tables that were created since
-// and have their rows. That may cause an unneeded rebuild, but leaving tables out could lose rows.
+// missingRowsOfCopy returns the tables whose rows may be missing in data that came as a copy earlier. It includes tables that were created
+// since and have their rows. That may cause an unneeded rebuild, but leaving tables out could lose rows.
 func missingRowsOfCopy(ctx context.Context, server *mysqld.Server) (*missingRows, error) {
 	isCopy, err := server.CopyCompleted(ctx)
 	if err != nil {

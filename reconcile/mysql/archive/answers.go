@@ -21,8 +21,9 @@ const (
 // errNoListing means that, for example, a page of a proxy or a portal arrived instead of the store's answer.
 var errNoListing = errors.New("the answer to a listing request is not a listing: the server is not a store, or a proxy answered")
 
-// checkingTransport checks the answers of a store, because the SDKs do not: they take an empty listing, or another document, for the listing of an
-// empty folder. They read all of an error's body, however long it is. They do not check that a range answer is the range they asked for.
+// checkingTransport checks the answers of a store, because the SDKs do not: they take an empty listing, or another document, for the
+// listing of an empty folder. They read all of an error's body, however long it is. They do not check that a range answer is the range they
+// asked for.
 type checkingTransport struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

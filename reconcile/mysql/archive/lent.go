@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// lendingTransport lends the body of a request to a transport until the answer arrives. Go's transport may continue to read in the background: if a
-// store answers early, or if a request is canceled. Azure's SDK has then already unmapped the memory (azblob v1.7.0,
+// lendingTransport lends the body of a request to a transport until the answer arrives. Go's transport may continue to read in the
+// background: if a store answers early, or if a request is canceled. Azure's SDK has then already unmapped the memory (azblob v1.7.0,
 // internal/shared/mmf_unix.go), and the process would crash. lent is for bodies in memory, whose Read never blocks.
 type lendingTransport struct{ base http.RoundTripper }
 

@@ -123,8 +123,8 @@ func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
 	}
 }
 
-// http11Client marks requests as HTTP/1.1. The SDK leaves the version open, and http.Transport then does not wait for the "100 Continue" that
-// the SDK asks for: it would send all of an object to a store that has already refused it.
+// http11Client marks requests as HTTP/1.1. The SDK leaves the version open, and http.Transport then does not wait for the "100 Continue"
+// that the SDK asks for: it would send all of an object to a store that has already refused it.
 type http11Client struct{ *http.Client }
 
 // Do implements aws.HTTPClient.

@@ -64,8 +64,8 @@ func unredirected(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// redactingTransport sends requests whose URLs contain credentials in the query, and keeps these out of its errors. It lends the requests' bodies
-// (see lent). It follows no redirects: for them, an http.Client rewinds the body while it may still be in use.
+// redactingTransport sends requests whose URLs contain credentials in the query, and keeps these out of its errors. It lends the requests'
+// bodies (see lent). It follows no redirects: for them, an http.Client rewinds the body while it may still be in use.
 type redactingTransport struct{ http.RoundTripper }
 
 // Do implements policy.Transporter of Azure's SDK.

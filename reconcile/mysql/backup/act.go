@@ -15,6 +15,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -91,7 +92,7 @@ func (r *reconciler) expand(ctx context.Context, seen observed) error {
 	claim := corev1ac.PersistentVolumeClaim(seen.claim.Name, seen.claim.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
 		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
 	_, err := r.api.ApplyFields(ctx, managerStorage, claim)
-	if err != nil && problemOf(err) != nil {
+	if err != nil && report.FromError(err) != nil {
 		logr.FromContextOrDiscard(ctx).Info("failed to expand the claim, using its current size", "op", "expand", "claim", seen.claim.Name, "reason", err.Error())
 		return nil
 	}
@@ -164,8 +165,8 @@ func requeueAfter(instance v1.MySQLBackupInstance, seen observed, decided decisi
 	return max(time.Second, min(helpEvery, timeLeft(instance, seen)))
 }
 
-func starting() problem {
-	return problem{transfer.ReasonScheduled, "creating its Job", false}
+func starting() report.Problem {
+	return report.Problem{Reason: transfer.ReasonScheduled, Message: "creating its Job"}
 }
 
 // where describes where the data of an instance is.

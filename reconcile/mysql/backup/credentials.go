@@ -10,6 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -77,13 +78,13 @@ func (k storeKeys) String() string {
 }
 
 // credentialsObstacle checks the Secret of the destination, and the server that would receive its credentials or the identity of the Pod.
-func credentialsObstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
+func credentialsObstacle(instance v1.MySQLBackupInstance, seen observed) *report.Problem {
 	name := seen.location.Secret
 	if name == "" {
 		return endpointObstacle(seen)
 	}
 	if !seen.credentials.found {
-		return &problem{transfer.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q does not exist in namespace %q; create it with the credentials for %s", name, instance.Namespace, seen.location.URL), true}
+		return &report.Problem{Reason: transfer.ReasonCredentialsNotFound, Message: fmt.Sprintf("destination.secret: Secret %q does not exist in namespace %q; create it with the credentials for %s", name, instance.Namespace, seen.location.URL), Stalled: true}
 	}
 	parsed, err := url.Parse(seen.location.URL)
 	if err != nil {
@@ -93,16 +94,16 @@ func credentialsObstacle(instance v1.MySQLBackupInstance, seen observed) *proble
 	if len(keys.sets) == 0 || keys.areIn(seen.credentials.data) {
 		return endpointObstacle(seen)
 	}
-	return &problem{transfer.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q is missing keys for %s://; it needs %s", name, parsed.Scheme, keys), true}
+	return &report.Problem{Reason: transfer.ReasonCredentialsNotFound, Message: fmt.Sprintf("destination.secret: Secret %q is missing keys for %s://; it needs %s", name, parsed.Scheme, keys), Stalled: true}
 }
 
 // endpointObstacle checks whether the credentials may be sent to the server in the URL.
-func endpointObstacle(seen observed) *problem {
+func endpointObstacle(seen observed) *report.Problem {
 	err := endpointRefused(seen.location.URL, seen.credentials.data)
 	if err == nil {
 		return nil
 	}
-	return &problem{transfer.ReasonDestinationRefused, fmt.Sprintf("destination.url: %v", err), true}
+	return &report.Problem{Reason: transfer.ReasonDestinationRefused, Message: fmt.Sprintf("destination.url: %v", err), Stalled: true}
 }
 
 // endpointRefused returns why credentials must not be sent to the server in a URL; nil if they may. The Pod reports other errors of the
@@ -125,7 +126,7 @@ func keyFor(key secret) string {
 }
 
 // keyObstacle checks the Secret of the encryption key.
-func keyObstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
+func keyObstacle(instance v1.MySQLBackupInstance, seen observed) *report.Problem {
 	name := seen.location.EncryptionSecret
 	if name == "" {
 		return nil
@@ -133,12 +134,12 @@ func keyObstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
 	recipient, identity := seen.key.data[transfer.KeyRecipient], seen.key.data[transfer.KeyIdentity]
 	switch {
 	case !seen.key.found:
-		return &problem{transfer.ReasonEncryptionKeyNotFound, fmt.Sprintf("encryption.secret: Secret %q does not exist in namespace %q; create it with an age public key under %q", name, instance.Namespace, transfer.KeyRecipient), true}
+		return &report.Problem{Reason: transfer.ReasonEncryptionKeyNotFound, Message: fmt.Sprintf("encryption.secret: Secret %q does not exist in namespace %q; create it with an age public key under %q", name, instance.Namespace, transfer.KeyRecipient), Stalled: true}
 	case len(recipient) == 0 && len(identity) == 0:
-		return &problem{transfer.ReasonEncryptionKeyNotFound, fmt.Sprintf("encryption.secret: Secret %q has neither %q (age public keys) nor %q (age secret keys)", name, transfer.KeyRecipient, transfer.KeyIdentity), true}
+		return &report.Problem{Reason: transfer.ReasonEncryptionKeyNotFound, Message: fmt.Sprintf("encryption.secret: Secret %q has neither %q (age public keys) nor %q (age secret keys)", name, transfer.KeyRecipient, transfer.KeyIdentity), Stalled: true}
 	}
 	if _, err := encryption.ParseKeys(recipient, identity); err != nil {
-		return &problem{transfer.ReasonEncryptionKeyInvalid, fmt.Sprintf("encryption.secret: Secret %q: %v", name, err), true}
+		return &report.Problem{Reason: transfer.ReasonEncryptionKeyInvalid, Message: fmt.Sprintf("encryption.secret: Secret %q: %v", name, err), Stalled: true}
 	}
 	return nil
 }

@@ -2,12 +2,12 @@ package backup
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -36,7 +36,7 @@ const (
 type decision struct {
 	step step
 	// why is what the backup waits for, or why it failed; empty otherwise.
-	why problem
+	why report.Problem
 }
 
 // isOver reports whether a phase is final.
@@ -66,7 +66,7 @@ func decide(instance v1.MySQLBackupInstance, seen observed) decision {
 	case found != nil:
 		return decision{stepWait, *found}
 	case seen.pods > 0:
-		return decision{stepWait, problem{transfer.ReasonScheduled, "waiting for a Pod of its previous Job to end, because that Pod may still write; then the operator creates another Job; if the Pod's node is gone, delete the node", false}}
+		return decision{stepWait, report.Problem{Reason: transfer.ReasonScheduled, Message: "waiting for a Pod of its previous Job to end, because that Pod may still write; then the operator creates another Job; if the Pod's node is gone, delete the node"}}
 	case instance.Status.Location == nil:
 		return decision{step: stepBegin}
 	}
@@ -86,17 +86,17 @@ func limitOf(seen observed) time.Duration {
 	return time.Duration(*seen.settings.ActiveDeadlineSeconds) * time.Second
 }
 
-func overdue(seen observed, found *problem) problem {
+func overdue(seen observed, found *report.Problem) report.Problem {
 	message := fmt.Sprintf("not complete within activeDeadlineSeconds (%s)", limitOf(seen))
 	if found != nil {
-		message += "; the last problem was: " + found.message
+		message += "; the last problem was: " + found.Message
 	}
-	return problem{transfer.ReasonDeadlineExceeded, message, true}
+	return report.Problem{Reason: transfer.ReasonDeadlineExceeded, Message: message, Stalled: true}
 }
 
-// isPastDeadline reports whether a Job exists long after its deadline. Kubernetes ends a Job only after its Pods have ended, and a Pod whose node
-// is gone never ends. The operator must not wait for it indefinitely: its schedule would make no further backup. This process measures with
-// its own clock: a clock ahead of the API server's must not end a backup.
+// isPastDeadline reports whether a Job exists long after its deadline. Kubernetes ends a Job only after its Pods have ended, and a Pod
+// whose node is gone never ends. The operator must not wait for it indefinitely: its schedule would make no further backup. This process
+// measures with its own clock: a clock ahead of the API server's must not end a backup.
 func isPastDeadline(seen observed) bool {
 	if seen.job == nil || seen.job.Spec.ActiveDeadlineSeconds == nil {
 		return false
@@ -105,13 +105,13 @@ func isPastDeadline(seen observed) bool {
 	return seen.known > limit+patience || seen.doomed > patience
 }
 
-func pastDeadlineProblem(seen observed) problem {
+func pastDeadlineProblem(seen observed) report.Problem {
 	limit := time.Duration(*seen.job.Spec.ActiveDeadlineSeconds) * time.Second
 	message := fmt.Sprintf("its Job %s did not end within %s; check whether the node of its Pod still exists", seen.job.Name, limit)
-	if said := cleanMessage(seen.transfer.Message); said != "" {
+	if said := report.Brief(seen.transfer.Message, report.LongestMessage); said != "" {
 		message += "; " + said
 	}
-	return problem{transfer.ReasonDeadlineExceeded, message, true}
+	return report.Problem{Reason: transfer.ReasonDeadlineExceeded, Message: message, Stalled: true}
 }
 
 // ended judges a Job that succeeded. Only a report of the Pod itself makes a backup Completed.
@@ -128,21 +128,21 @@ func ended(instance v1.MySQLBackupInstance, seen observed) decision {
 	return decision{step: stepComplete}
 }
 
-// unreportedDecision handles a Job that succeeded, but has no Pod left to report the result, for example because the node is gone. The operator creates
-// another Job. Its Pod checks the destination first: it reports the complete backup of this instance if there is one, or else makes one.
-// The operator does this once, and only where such a Pod could run: a second missing report is no accident.
+// unreportedDecision handles a Job that succeeded, but has no Pod left to report the result, for example because the node is gone. The
+// operator creates another Job. Its Pod checks the destination first: it reports the complete backup of this instance if there is one, or
+// else makes one. The operator does this once, and only where such a Pod could run: a second missing report is no accident.
 func unreportedDecision(instance v1.MySQLBackupInstance, seen observed) decision {
 	_, replaced := instance.Annotations[transfer.AnnotationReplaced]
 	if seen.former > 0 || replaced || timeLeft(instance, seen) <= 0 || clusterObstacle(instance, seen) != nil {
 		return decision{stepFail, unreportedProblem(instance, seen.transfer.Message)}
 	}
-	return decision{stepAsk, problem{transfer.ReasonScheduled, fmt.Sprintf("its Job succeeded, but its result is unknown (%s); another Pod checks the destination", cleanMessage(seen.transfer.Message)), false}}
+	return decision{stepAsk, report.Problem{Reason: transfer.ReasonScheduled, Message: fmt.Sprintf("its Job succeeded, but its result is unknown (%s); another Pod checks the destination", report.Brief(seen.transfer.Message, report.LongestMessage))}}
 }
 
-// unreportedProblem is the problem of a Job that succeeded without a report of its Pod. There is probably a good backup, but users must check it
-// before they rely on it.
-func unreportedProblem(instance v1.MySQLBackupInstance, what string) problem {
-	return problem{transfer.ReasonPodsFailed, fmt.Sprintf("the Job succeeded, but its result is unknown (%s); there may be a good backup: check it with mysql-operator backup verify --from %s and restore it with spec.fromBackupURL of a MySQLCluster, or create another backup", what, urlOf(instance)), true}
+// unreportedProblem is the problem of a Job that succeeded without a report of its Pod. There is probably a good backup, but users must
+// check it before they rely on it.
+func unreportedProblem(instance v1.MySQLBackupInstance, what string) report.Problem {
+	return report.Problem{Reason: transfer.ReasonPodsFailed, Message: fmt.Sprintf("the Job succeeded, but its result is unknown (%s); there may be a good backup: check it with mysql-operator backup verify --from %s and restore it with spec.fromBackupURL of a MySQLCluster, or create another backup", what, urlOf(instance)), Stalled: true}
 }
 
 func urlOf(instance v1.MySQLBackupInstance) string {
@@ -158,7 +158,7 @@ func urlOf(instance v1.MySQLBackupInstance) string {
 // replace ends a backup that the next backup of its schedule replaces. It fails when none of its Pods is running any more: until then it
 // may still complete.
 func replace(seen observed) decision {
-	failed := problem{transfer.ReasonReplaced, "the schedule's next backup replaced it (concurrencyPolicy Replace)", true}
+	failed := report.Problem{Reason: transfer.ReasonReplaced, Message: "the schedule's next backup replaced it (concurrencyPolicy Replace)", Stalled: true}
 	switch {
 	case seen.job != nil && seen.transfer.Phase == transfer.Failed:
 		return decision{stepFail, failed}
@@ -170,8 +170,8 @@ func replace(seen observed) decision {
 	return decision{stepFail, failed}
 }
 
-func ending(because string) problem {
-	return problem{transfer.ReasonReplaced, because + "; waiting for its Pod to end", false}
+func ending(because string) report.Problem {
+	return report.Problem{Reason: transfer.ReasonReplaced, Message: because + "; waiting for its Pod to end"}
 }
 
 // follow decides about a Job that has not succeeded.
@@ -181,7 +181,7 @@ func follow(instance v1.MySQLBackupInstance, seen observed) decision {
 		if pause := pauseAfter(seen); seen.transfer.Lingers && !seen.transfer.Refused && pause > 0 {
 			return repeat(seen, pause)
 		}
-		return decision{stepFail, problem{reasonOr(seen.transfer, transfer.ReasonPodsFailed), cleanMessage(seen.transfer.Message), true}}
+		return decision{stepFail, report.Problem{Reason: reasonOr(seen.transfer, transfer.ReasonPodsFailed), Message: report.Brief(seen.transfer.Message, report.LongestMessage), Stalled: true}}
 	case transfer.Running:
 		return decision{step: stepFollow}
 	case transfer.Pending, transfer.Succeeded:
@@ -192,7 +192,7 @@ func follow(instance v1.MySQLBackupInstance, seen observed) decision {
 // repeat retries where Kubernetes does not, because another container of the Pod still runs. The operator deletes the Job with its Pod, and
 // creates another Job.
 func repeat(seen observed, pause time.Duration) decision {
-	why := problem{reasonOr(seen.transfer, transfer.ReasonPodsFailed), "the last attempt failed, and another Job retries it, because another container of its Pod is still running: " + cleanMessage(seen.transfer.Message), false}
+	why := report.Problem{Reason: reasonOr(seen.transfer, transfer.ReasonPodsFailed), Message: "the last attempt failed, and another Job retries it, because another container of its Pod is still running: " + report.Brief(seen.transfer.Message, report.LongestMessage)}
 	if seen.job.DeletionTimestamp != nil || seen.ended < pause {
 		return decision{stepWait, why}
 	}
@@ -211,27 +211,27 @@ func pauseAfter(seen observed) time.Duration {
 }
 
 // pending returns what a Pod waits for.
-func pending(instance v1.MySQLBackupInstance, seen observed) problem {
+func pending(instance v1.MySQLBackupInstance, seen observed) report.Problem {
 	state := seen.transfer
 	switch {
 	case seen.job.DeletionTimestamp != nil:
-		return problem{transfer.ReasonScheduled, "its Job is being deleted; then the operator creates another one", false}
+		return report.Problem{Reason: transfer.ReasonScheduled, Message: "its Job is being deleted; then the operator creates another one"}
 	case seen.refused != "":
-		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), true}
+		return report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
 	case state.Reason == transfer.ReasonImagePullFailed:
 		// kubelet's message alternates between two texts. Users need the name of the Pod.
-		return problem{state.Reason, fmt.Sprintf("the operator's image cannot be pulled for Pod %s; check that the node may pull it (kubectl describe pod %s shows more)", state.Pod, state.Pod), true}
+		return report.Problem{Reason: state.Reason, Message: fmt.Sprintf("the operator's image cannot be pulled for Pod %s; check that the node may pull it (kubectl describe pod %s shows more)", state.Pod, state.Pod), Stalled: true}
 	case state.Attempts > 0 && state.Reason != "":
-		return problem{state.Reason, "the last attempt failed, and Kubernetes retries it: " + cleanMessage(state.Message), false}
+		return report.Problem{Reason: state.Reason, Message: "the last attempt failed, and Kubernetes retries it: " + report.Brief(state.Message, report.LongestMessage)}
 	}
 	// Something that the Pod needs may have been deleted after the Pod was created.
-	if found := obstacle(instance, seen); found != nil && found.reason != transfer.ReasonClusterNotReady && found.reason != transfer.ReasonWaitingForCluster {
+	if found := obstacle(instance, seen); found != nil && found.Reason != transfer.ReasonClusterNotReady && found.Reason != transfer.ReasonWaitingForCluster {
 		return *found
 	}
 	if found := volumePending(seen.claim); found != nil && state.Reason != "" {
 		return *found
 	}
-	return problem{reasonOr(state, transfer.ReasonScheduled), cleanMessage(state.Message), false}
+	return report.Problem{Reason: reasonOr(state, transfer.ReasonScheduled), Message: report.Brief(state.Message, report.LongestMessage)}
 }
 
 func reasonOr(state transfer.State, reason string) string {
@@ -241,21 +241,10 @@ func reasonOr(state transfer.State, reason string) string {
 	return reason
 }
 
-// longestMessage bounds, in bytes, a message of others that a status repeats.
-const longestMessage = 4096
-
-// cleanMessage makes a message of others fit for the status: valid UTF-8, and bounded.
-func cleanMessage(text string) string {
-	if len(text) > longestMessage {
-		text = text[:longestMessage] + "…"
-	}
-	return strings.ToValidUTF8(text, "")
-}
-
 // obstacle returns what a backup needs to begin and does not have; nil if nothing is missing. The checks have the order in which users fix
 // things.
-func obstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
-	for _, look := range []func(v1.MySQLBackupInstance, observed) *problem{clusterObstacle, urlObstacle, credentialsObstacle, keyObstacle, claimObstacle} {
+func obstacle(instance v1.MySQLBackupInstance, seen observed) *report.Problem {
+	for _, look := range []func(v1.MySQLBackupInstance, observed) *report.Problem{clusterObstacle, urlObstacle, credentialsObstacle, keyObstacle, claimObstacle} {
 		if found := look(instance, seen); found != nil {
 			return found
 		}
@@ -263,44 +252,44 @@ func obstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
 	return nil
 }
 
-func clusterObstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
+func clusterObstacle(instance v1.MySQLBackupInstance, seen observed) *report.Problem {
 	namespace := instance.Namespace
 	switch {
 	case seen.name == "" && seen.scheduleMissing:
-		return &problem{reasonScheduleNotFound, fmt.Sprintf("spec.schedule: MySQLBackupSchedule %q does not exist in namespace %q, and spec.cluster is empty; create the schedule, or create another instance with spec.cluster", instance.Spec.Schedule, namespace), false}
+		return &report.Problem{Reason: reasonScheduleNotFound, Message: fmt.Sprintf("spec.schedule: MySQLBackupSchedule %q does not exist in namespace %q, and spec.cluster is empty; create the schedule, or create another instance with spec.cluster", instance.Spec.Schedule, namespace)}
 	case seen.cluster == nil:
-		return &problem{transfer.ReasonClusterNotFound, fmt.Sprintf("MySQLCluster %q does not exist in namespace %q; a backup must name a cluster of its own namespace, by its current name; create the cluster, or create another instance that names the right one", seen.name, namespace), false}
+		return &report.Problem{Reason: transfer.ReasonClusterNotFound, Message: fmt.Sprintf("MySQLCluster %q does not exist in namespace %q; a backup must name a cluster of its own namespace, by its current name; create the cluster, or create another instance that names the right one", seen.name, namespace)}
 	case seen.cluster.DeletionTimestamp != nil:
-		return &problem{transfer.ReasonClusterNotReady, fmt.Sprintf("MySQLCluster %q is being deleted", seen.name), false}
+		return &report.Problem{Reason: transfer.ReasonClusterNotReady, Message: fmt.Sprintf("MySQLCluster %q is being deleted", seen.name)}
 	case seen.cluster.Status.ReadyReplicas > 0:
 		return nil
 	case seen.cluster.Status.Primary == "":
-		return &problem{transfer.ReasonWaitingForCluster, fmt.Sprintf("MySQLCluster %q has no members yet; waiting until a member is ready (kubectl get mysqlcluster %s shows what the cluster waits for)", seen.name, seen.name), false}
+		return &report.Problem{Reason: transfer.ReasonWaitingForCluster, Message: fmt.Sprintf("MySQLCluster %q has no members yet; waiting until a member is ready (kubectl get mysqlcluster %s shows what the cluster waits for)", seen.name, seen.name)}
 	}
-	return &problem{transfer.ReasonClusterNotReady, fmt.Sprintf("no member of MySQLCluster %q is ready; waiting until one is (kubectl get mysqlcluster %s shows the problem)", seen.name, seen.name), false}
+	return &report.Problem{Reason: transfer.ReasonClusterNotReady, Message: fmt.Sprintf("no member of MySQLCluster %q is ready; waiting until one is (kubectl get mysqlcluster %s shows the problem)", seen.name, seen.name)}
 }
 
-func urlObstacle(_ v1.MySQLBackupInstance, seen observed) *problem {
+func urlObstacle(_ v1.MySQLBackupInstance, seen observed) *report.Problem {
 	if seen.urlFault == nil {
 		return nil
 	}
-	return &problem{reasonURLInvalid, fmt.Sprintf("%v; fix the schedule if the setting comes from there, and create another instance", seen.urlFault), true}
+	return &report.Problem{Reason: reasonURLInvalid, Message: fmt.Sprintf("%v; fix the schedule if the setting comes from there, and create another instance", seen.urlFault), Stalled: true}
 }
 
 // claimObstacle checks the volume. A missing claim that the operator may create is no obstacle.
-func claimObstacle(instance v1.MySQLBackupInstance, seen observed) *problem {
+func claimObstacle(instance v1.MySQLBackupInstance, seen observed) *report.Problem {
 	name := seen.location.Claim
 	switch {
 	case name == "" || seen.claim == nil && isDefaultClaim(seen):
 		return nil
 	case seen.claim == nil:
-		return &problem{transfer.ReasonClaimNotFound, fmt.Sprintf("destination.claim: PersistentVolumeClaim %q does not exist in namespace %q; create it", name, instance.Namespace), true}
+		return &report.Problem{Reason: transfer.ReasonClaimNotFound, Message: fmt.Sprintf("destination.claim: PersistentVolumeClaim %q does not exist in namespace %q; create it", name, instance.Namespace), Stalled: true}
 	case seen.claim.DeletionTimestamp != nil:
-		return &problem{transfer.ReasonClaimNotFound, fmt.Sprintf("PersistentVolumeClaim %q is being deleted; once it is gone, create it again", name), true}
+		return &report.Problem{Reason: transfer.ReasonClaimNotFound, Message: fmt.Sprintf("PersistentVolumeClaim %q is being deleted; once it is gone, create it again", name), Stalled: true}
 	case seen.claim.Status.Phase == corev1.ClaimLost:
-		return &problem{transfer.ReasonVolumePending, fmt.Sprintf("PersistentVolumeClaim %q has lost its volume; delete the claim, or bring its volume back", name), true}
+		return &report.Problem{Reason: transfer.ReasonVolumePending, Message: fmt.Sprintf("PersistentVolumeClaim %q has lost its volume; delete the claim, or bring its volume back", name), Stalled: true}
 	case instance.Status.Location == nil && isDefaultClaim(seen) && !isOurs(seen.claim.Labels):
-		return &problem{reasonForeignObject, fmt.Sprintf("PersistentVolumeClaim %q exists already and was not made by this operator for backups; name it in destination.claim to store backups there, or rename it", name), true}
+		return &report.Problem{Reason: report.ReasonForeignObject, Message: fmt.Sprintf("PersistentVolumeClaim %q exists already and was not made by this operator for backups; name it in destination.claim to store backups there, or rename it", name), Stalled: true}
 	}
 	return nil
 }
@@ -311,12 +300,12 @@ func isDefaultClaim(seen observed) bool {
 }
 
 // volumePending explains a claim that has no volume while a Pod waits for it.
-func volumePending(claim *corev1.PersistentVolumeClaim) *problem {
+func volumePending(claim *corev1.PersistentVolumeClaim) *report.Problem {
 	switch {
 	case claim == nil || claim.Status.Phase != corev1.ClaimPending:
 		return nil
 	case claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName == "":
-		return &problem{reasonNoStorageClass, fmt.Sprintf("PersistentVolumeClaim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or delete the claim and set storageClassName", claim.Name), true}
+		return &report.Problem{Reason: reasonNoStorageClass, Message: fmt.Sprintf("PersistentVolumeClaim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or delete the claim and set storageClassName", claim.Name), Stalled: true}
 	}
-	return &problem{transfer.ReasonVolumePending, fmt.Sprintf("PersistentVolumeClaim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", claim.Name, *claim.Spec.StorageClassName, claim.Name), false}
+	return &report.Problem{Reason: transfer.ReasonVolumePending, Message: fmt.Sprintf("PersistentVolumeClaim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", claim.Name, *claim.Spec.StorageClassName, claim.Name)}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -28,12 +29,12 @@ type story struct {
 func (s story) check(t *testing.T) {
 	t.Helper()
 	got := decide(s.instance, s.seen)
-	if got.step != s.want || got.why.reason != s.reason || got.why.stalled != s.stalled {
+	if got.step != s.want || got.why.Reason != s.reason || got.why.Stalled != s.stalled {
 		t.Fatalf("decided to %s because of %+v, want to %s because of %s (stalled %t)", got.step, got.why, s.want, s.reason, s.stalled)
 	}
 	for _, words := range s.says {
-		if !strings.Contains(got.why.message, words) {
-			t.Errorf("the message %q does not say %q", got.why.message, words)
+		if !strings.Contains(got.why.Message, words) {
+			t.Errorf("the message %q does not say %q", got.why.Message, words)
 		}
 	}
 }
@@ -154,7 +155,7 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 		}), want: stepWait, reason: transfer.ReasonClaimNotFound, stalled: true, says: []string{`"nas" does not exist in namespace "shop"`}},
 		"a claim of that name that the operator did not create": {
 			instance: fresh(), seen: calm(func(s *observed) { s.claim = claimNamed("db-backups", nil, corev1.ClaimBound) }),
-			want: stepWait, reason: reasonForeignObject, stalled: true, says: []string{"was not made by this operator", "destination.claim"},
+			want: stepWait, reason: report.ReasonForeignObject, stalled: true, says: []string{"was not made by this operator", "destination.claim"},
 		},
 		"a claim that is being deleted": {instance: fresh(), seen: calm(func(s *observed) {
 			s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimBound)
@@ -368,7 +369,7 @@ func TestABackupThatRunsIsNotEndedByAnotherContainer(t *testing.T) {
 	for _, former := range []int32{0, 1} {
 		seen := calm(working(transferOf(job, []corev1.Pod{pod})), func(s *observed) { s.former = former })
 		if made := decide(fresh(begins), seen); made.step != stepFollow {
-			t.Errorf("with %d former attempts: decided to %s: %s", former, made.step, made.why.message)
+			t.Errorf("with %d former attempts: decided to %s: %s", former, made.step, made.why.Message)
 		}
 	}
 }

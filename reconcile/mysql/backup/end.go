@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -43,8 +44,8 @@ type deletionObserved struct {
 	shared bool
 	// lost is why the data can never be reached; empty if it can.
 	lost string
-	// credentialsRefused is why the credentials must not be sent to the store of the data; empty if they may, or while a Pod deletes. credentialsRefusedFor is for
-	// how long, by this process' clock.
+	// credentialsRefused is why the credentials must not be sent to the store of the data; empty if they may, or while a Pod deletes.
+	// credentialsRefusedFor is for how long, by this process' clock.
 	credentialsRefused    string
 	credentialsRefusedFor time.Duration
 }
@@ -139,8 +140,8 @@ func strayPatience(pod corev1.Pod) time.Duration {
 	return patience
 }
 
-// decideCredentialsRefused waits, without a Job, until the Secret allows its credentials to be sent to the store again. Once the status reports that
-// the data is left, that decision is final.
+// decideCredentialsRefused waits, without a Job, until the Secret allows its credentials to be sent to the store again. Once the status
+// reports that the data is left, that decision is final.
 func decideCredentialsRefused(instance v1.MySQLBackupInstance, seen deletionObserved) (what deletionStep, because string) {
 	switch {
 	case isReportedLeft(instance.Status), heldFor(instance, seen) > userPatience:
@@ -151,9 +152,9 @@ func decideCredentialsRefused(instance v1.MySQLBackupInstance, seen deletionObse
 	return deletionStepWaitForUser, fmt.Sprintf("its data is not deleted yet: %s; after %s the operator removes the instance and leaves the data in place", seen.credentialsRefused, userPatience)
 }
 
-// stuckRemoval returns what part of the removal does not end long after its deletion; empty if there is none. A lost node never reports that
-// its Pod has ended, and Kubernetes creates no other Pod meanwhile. The instance does not wait for that node. Its Pod may continue for a
-// while, but it only deletes in a folder with the instance's UID, and it deletes that mark last.
+// stuckRemoval returns what part of the removal does not end long after its deletion; empty if there is none. A lost node never reports
+// that its Pod has ended, and Kubernetes creates no other Pod meanwhile. The instance does not wait for that node. Its Pod may continue for
+// a while, but it only deletes in a folder with the instance's UID, and it deletes that mark last.
 func stuckRemoval(seen deletionObserved) string {
 	switch {
 	case seen.removal == nil || seen.state.Phase == transfer.Succeeded:
@@ -182,24 +183,24 @@ func decideRemoval(seen deletionObserved) (what deletionStep, because string) {
 	case transfer.Failed:
 		return decideFailed(seen)
 	case transfer.Running:
-		return deletionStepWait, strings.TrimSuffix("deleting its data; "+cleanMessage(seen.state.Message), "; ")
+		return deletionStepWait, strings.TrimSuffix("deleting its data; "+report.Brief(seen.state.Message, report.LongestMessage), "; ")
 	case transfer.Pending:
 	}
 	if seen.removal.DeletionTimestamp != nil {
 		return deletionStepWait, "waiting for the Job that deletes its data to end; then the operator creates another one"
 	}
 	if seen.tried > patience && !isVolumeBlocked(seen) {
-		return deletionStepAbandon, cleanMessage(seen.state.Message)
+		return deletionStepAbandon, report.Brief(seen.state.Message, report.LongestMessage)
 	}
 	if seen.state.Attempts > 0 && seen.state.Reason != "" {
-		return deletionStepWait, "deleting its data; the last attempt failed, and Kubernetes retries it: " + cleanMessage(seen.state.Message)
+		return deletionStepWait, "deleting its data; the last attempt failed, and Kubernetes retries it: " + report.Brief(seen.state.Message, report.LongestMessage)
 	}
-	return deletionStepWait, "deleting its data; " + cleanMessage(seen.state.Message)
+	return deletionStepWait, "deleting its data; " + report.Brief(seen.state.Message, report.LongestMessage)
 }
 
 // decideFailed leaves the data in place if the Job that deletes it has failed, unless another Job may succeed.
 func decideFailed(seen deletionObserved) (what deletionStep, because string) {
-	why := cleanMessage(seen.state.Message)
+	why := report.Brief(seen.state.Message, report.LongestMessage)
 	switch {
 	case isRepeated(seen):
 		return deletionStepClear, "deleting its data; the last attempt failed, and another Job retries it: " + why

@@ -12,6 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -48,8 +49,8 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 	return nil
 }
 
-// credentialsRefusedReason returns why a Secret does not allow its credentials to be sent to the store of the data, and how to fix it; empty if it does. An
-// incomplete Secret, or one in the format of an earlier build, is no reason to give up data.
+// credentialsRefusedReason returns why a Secret does not allow its credentials to be sent to the store of the data, and how to fix it;
+// empty if it does. An incomplete Secret, or one in the format of an earlier build, is no reason to give up data.
 func credentialsRefusedReason(location v1.BackupLocation, credentials map[string][]byte) string {
 	if err := destination.CheckEndpoint(location.URL, credentials); err != nil {
 		return fmt.Sprintf("Secret %q: %v", location.Secret, err)
@@ -100,7 +101,7 @@ func waitForUserOutcome(instance v1.MySQLBackupInstance, because string, now tim
 		instance.Status.Conditions = slices.Clone(instance.Status.Conditions)
 		meta.RemoveStatusCondition(&instance.Status.Conditions, v1.ConditionStalled)
 	}
-	outcome := reconcile.Outcome{Status: deletionStatus(instance, problem{transfer.ReasonDestinationRefused, because, true}, now), RequeueAfter: lookForMend}
+	outcome := reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: transfer.ReasonDestinationRefused, Message: because, Stalled: true}, now), RequeueAfter: lookForMend}
 	if !waits {
 		outcome.Events = []reconcile.Event{{Type: reconcile.Warning, Reason: transfer.ReasonDestinationRefused, Action: "Delete", Note: because}}
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -43,7 +44,7 @@ func (h *holdout) term(t *testing.T, from, to int, off time.Duration) int {
 func stalled(reason string) func(*v1.MySQLBackupInstance) {
 	return func(instance *v1.MySQLBackupInstance) {
 		instance.Status.Phase = v1.BackupFailed
-		set(&instance.Status, metav1.Condition{Type: v1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: "long ago"}, after(-1000*time.Hour))
+		conditionsOf(&instance.Status, after(-1000*time.Hour)).Set(v1.ConditionStalled, metav1.ConditionTrue, reason, "long ago")
 		instance.Status.Conditions[0].ObservedGeneration = instance.Generation
 		instance.Generation++
 	}
@@ -133,7 +134,7 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 func TestWhatIsToldLeftIsLeft(t *testing.T) {
 	t.Parallel()
 	instance := fresh(begins, goes)
-	instance.Status = deletionStatus(instance, problem{transfer.ReasonDataLeft, "the data remains", true}, after(50*time.Hour))
+	instance.Status = deletionStatus(instance, report.Problem{Reason: transfer.ReasonDataLeft, Message: "the data remains", Stalled: true}, after(50*time.Hour))
 	if what, _ := decideEnd(instance, deletionObserved{now: after(51 * time.Hour), credentialsRefused: "not sent"}); what != deletionStepAbandon {
 		t.Errorf("decided to %s", what)
 	}

@@ -36,9 +36,9 @@ func isMarked(instance v1.MySQLBackupInstance) bool {
 	return expired
 }
 
-// markVoidReason returns why a mark of retention no longer counts; empty if it counts, or if there is none. A mark counts only while its schedule
-// counts the instance, because only that schedule would remove the mark. schedule is the one in the instance's spec, as the API server has
-// it; nil if there is none.
+// markVoidReason returns why a mark of retention no longer counts; empty if it counts, or if there is none. A mark counts only while its
+// schedule counts the instance, because only that schedule would remove the mark. schedule is the one in the instance's spec, as the API
+// server has it; nil if there is none.
 func markVoidReason(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) string {
 	by, expired := transfer.ExpiredBy(instance.Annotations)
 	name := instance.Spec.Schedule
@@ -57,8 +57,8 @@ func markVoidReason(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSch
 	return ""
 }
 
-// deletesWithoutMark reports whether data is deleted with an instance even without the mark: by its own policy, or else its schedule's. If both
-// are missing, the finalizer may have come with the mark, and the data stays.
+// deletesWithoutMark reports whether data is deleted with an instance even without the mark: by its own policy, or else its schedule's. If
+// both are missing, the finalizer may have come with the mark, and the data stays.
 func deletesWithoutMark(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) bool {
 	return cmp.Or(instance.Spec.DeletionPolicy, policyOf(schedule)) == v1.DeleteData
 }
@@ -91,8 +91,8 @@ func (r *reconciler) removeVoidMark(ctx context.Context, object *unstructured.Un
 	return true, nil
 }
 
-// stillMarked returns a markVoidError if data was to be deleted only because of a mark that no longer counts. It returns an markUnknownError if
-// the operator cannot decide.
+// stillMarked returns a markVoidError if data was to be deleted only because of a mark that no longer counts. It returns an
+// markUnknownError if the operator cannot decide.
 func (r *reconciler) stillMarked(ctx context.Context, instance v1.MySQLBackupInstance) error {
 	if !isMarked(instance) {
 		return nil

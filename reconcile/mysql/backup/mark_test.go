@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -93,11 +94,11 @@ func TestWhoIsUnsureSaysSo(t *testing.T) {
 		says   string
 	}{
 		"it does not answer":  {&markUnknownError{errors.New("connection refused")}, transfer.ReasonDeleting, "not deleted yet: check whether the schedule that marked it still exists: connection refused"},
-		"it may not be read":  {&markUnknownError{apierrors.NewForbidden(schedules, "nightly", errors.New("no permission"))}, reasonForbidden, "grant the permission"},
+		"it may not be read":  {&markUnknownError{apierrors.NewForbidden(schedules, "nightly", errors.New("no permission"))}, report.ReasonForbidden, "grant the permission"},
 		"a retry may succeed": {err: errors.New("connection refused")},
 	} {
 		got := whyUnfinished(test.err)
-		if (got == nil) != (test.reason == "") || got != nil && (got.reason != test.reason || !strings.Contains(got.message, test.says)) {
+		if (got == nil) != (test.reason == "") || got != nil && (got.Reason != test.reason || !strings.Contains(got.Message, test.says)) {
 			t.Errorf("%s: it says %+v, want %s because %q", name, got, test.reason, test.says)
 		}
 	}

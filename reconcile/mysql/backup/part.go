@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -61,7 +61,7 @@ func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured,
 		return r.unfinished(ctx, object, instance, err)
 	}
 	r.memory.succeed(keyOf(instance))
-	return reconcile.Outcome{Status: deletionStatus(instance, problem{transfer.ReasonDeleting, because, false}, seen.now), RequeueAfter: helpEvery}, nil
+	return reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: transfer.ReasonDeleting, Message: because}, seen.now), RequeueAfter: helpEvery}, nil
 }
 
 // carryOut does what a step requires of the Jobs.
@@ -97,12 +97,12 @@ func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstru
 }
 
 // whyUnfinished is what the status reports of an error; nil if a retry may succeed without a report.
-func whyUnfinished(err error) *problem {
-	if found := problemOf(err); found != nil {
+func whyUnfinished(err error) *report.Problem {
+	if found := report.FromError(err); found != nil {
 		return found
 	}
 	if unsure, ok := errors.AsType[*markUnknownError](err); ok {
-		return &problem{transfer.ReasonDeleting, "its data is not deleted yet: " + unsure.Error(), false}
+		return &report.Problem{Reason: transfer.ReasonDeleting, Message: "its data is not deleted yet: " + unsure.Error()}
 	}
 	return nil
 }
@@ -110,11 +110,11 @@ func whyUnfinished(err error) *problem {
 // isRefusal reports whether the API server refused, by itself or because an admission webhook is gone. It is false for one that does not
 // answer, or whose data is old.
 func isRefusal(err error) bool {
-	return problemOf(err) != nil || apierrors.IsInternalError(err)
+	return report.FromError(err) != nil || apierrors.IsInternalError(err)
 }
 
-// abandonData releases an instance without deleting its data. It first reports where the data is: after the instance is gone, users could not
-// find it. The finalizer is removed in the next pass, when the API server has the event and the status. In a namespace that is being
+// abandonData releases an instance without deleting its data. It first reports where the data is: after the instance is gone, users could
+// not find it. The finalizer is removed in the next pass, when the API server has the event and the status. In a namespace that is being
 // deleted, which accepts no events, the status alone must be enough.
 func (r *reconciler) abandonData(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
 	if isReportedLeft(instance.Status) {
@@ -126,14 +126,14 @@ func (r *reconciler) abandonData(ctx context.Context, object *unstructured.Unstr
 		left.Note = fmt.Sprintf("the data, if there is any, was not deleted and remains at %s: %s", where(*instance.Status.Location), because)
 	}
 	err := r.api.WriteEvent(ctx, object, left)
-	if found := problemOf(err); found != nil {
+	if found := report.FromError(err); found != nil {
 		return reconcile.Outcome{Status: deletionStatus(instance, *found, r.now()), RequeueAfter: helpEvery}, nil
 	}
 	if err != nil && !reconcile.IsNamespaceTerminating(err) {
 		return reconcile.Outcome{}, err
 	}
 	logr.FromContextOrDiscard(ctx).Info("left the backup's data in place", "op", "delete", "reason", transfer.ReasonDataLeft, "message", left.Note)
-	return reconcile.Outcome{Status: deletionStatus(instance, problem{transfer.ReasonDataLeft, left.Note, true}, r.now()), RequeueAfter: toldEvery}, nil
+	return reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: transfer.ReasonDataLeft, Message: left.Note, Stalled: true}, r.now()), RequeueAfter: toldEvery}, nil
 }
 
 // toldEvery is how soon the finalizer is removed after the status reports that the data is left.
@@ -152,7 +152,7 @@ func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructu
 		outcome.Events = []reconcile.Event{*told}
 	}
 	// If the operator has no permission to delete the Job, Kubernetes deletes it after a while.
-	if err := r.clear(ctx, instance); err != nil && problemOf(err) == nil {
+	if err := r.clear(ctx, instance); err != nil && report.FromError(err) == nil {
 		return reconcile.Outcome{}, err
 	}
 	_, err := r.hold(ctx, object, false)
@@ -180,14 +180,9 @@ func (r *reconciler) releaseLive(ctx context.Context, object *unstructured.Unstr
 }
 
 // deletionStatus returns the status of an instance whose data is being deleted. What it reports of the backup stays.
-func deletionStatus(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.MySQLBackupInstanceStatus {
+func deletionStatus(instance v1.MySQLBackupInstance, what report.Problem, now time.Time) v1.MySQLBackupInstanceStatus {
 	status := previousStatus(instance)
-	clearOther, kind := v1.ConditionStalled, v1.ConditionReconciling
-	if what.stalled {
-		clearOther, kind = kind, clearOther
-	}
-	meta.RemoveStatusCondition(&status.Conditions, clearOther)
-	set(&status, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: what.reason, Message: what.message}, now)
+	conditionsOf(&status, now).Progress(what)
 	return status
 }
 
@@ -287,8 +282,8 @@ func onlyUnfinished(instance v1.MySQLBackupInstance) bool {
 	return expired && instance.Status.Phase == v1.BackupFailed && instance.Spec.DeletionPolicy != v1.DeleteData
 }
 
-// mayRemove reports whether the data must be deleted according to the API server, too. It returns a markVoidError if only a mark of retention
-// requires it, and the schedule is gone.
+// mayRemove reports whether the data must be deleted according to the API server, too. It returns a markVoidError if only a mark of
+// retention requires it, and the schedule is gone.
 func (r *reconciler) mayRemove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (bool, error) {
 	live, err := r.api.Get(ctx, r.kind.GVR(), instance.Namespace, instance.Name)
 	if apierrors.IsNotFound(err) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -115,12 +116,12 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 
 // troubled ends a pass that met an error. It reports an error that a user can fix. For any other error the status stays as it is.
 func (r *reconciler) troubled(instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
-	found := problemOf(err)
+	found := report.FromError(err)
 	if found == nil {
 		return reconcile.Outcome{}, err
 	}
 	status := previousStatus(instance)
-	setProblem(&status, *found, r.now())
+	conditionsOf(&status, r.now()).Problem(*found)
 	return outcome(instance, status, helpEvery), nil
 }
 
@@ -159,20 +160,4 @@ func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured
 		logr.FromContextOrDiscard(ctx).Info("finalizer changed", "op", "hold", "finalizer", transfer.FinalizerData, "on", wanted)
 	}
 	return true, err
-}
-
-// problemOf turns errors that a user can fix into problems.
-func problemOf(err error) *problem {
-	var foreign *reconcile.ForeignError
-	switch {
-	case errors.As(err, &foreign):
-		return &problem{reasonForeignObject, foreign.Error(), !foreign.Predecessor}
-	case err == nil, reconcile.IsNamespaceTerminating(err):
-		return nil
-	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant the permission (" + reconcile.PermissionRemedy(err) + "), or remove what forbids it", true}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &problem{reasonRejected, err.Error(), true}
-	}
-	return nil
 }

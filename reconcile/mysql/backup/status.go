@@ -11,6 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -26,13 +27,13 @@ func previousStatus(instance v1.MySQLBackupInstance) v1.MySQLBackupInstanceStatu
 }
 
 // waiting returns the status of a backup that waits for something. A backup that has started stays Started.
-func waiting(instance v1.MySQLBackupInstance, seen observed, what problem) v1.MySQLBackupInstanceStatus {
+func waiting(instance v1.MySQLBackupInstance, seen observed, what report.Problem) v1.MySQLBackupInstanceStatus {
 	status := previousStatus(instance)
 	counted(&status, seen)
 	if status.Location == nil {
 		status.Cluster = seen.name
 	}
-	setProblem(&status, what, seen.now)
+	conditionsOf(&status, seen.now).Problem(what)
 	return status
 }
 
@@ -42,7 +43,7 @@ func begun(instance v1.MySQLBackupInstance, seen observed) v1.MySQLBackupInstanc
 	status := previousStatus(instance)
 	location, at := seen.location, second(seen.now)
 	status.Cluster, status.Location, status.StartTime = seen.name, &location, &at
-	setProblem(&status, starting(), seen.now)
+	conditionsOf(&status, seen.now).Problem(starting())
 	return status
 }
 
@@ -70,7 +71,7 @@ func followed(instance v1.MySQLBackupInstance, seen observed) v1.MySQLBackupInst
 			status.Progress = &fresh
 		}
 	}
-	setProblem(&status, problem{transfer.ReasonCopying, message, false}, seen.now)
+	conditionsOf(&status, seen.now).Problem(report.Problem{Reason: transfer.ReasonCopying, Message: message})
 	return status
 }
 
@@ -112,14 +113,13 @@ func completed(instance v1.MySQLBackupInstance, seen observed) v1.MySQLBackupIns
 	if said.GTIDsLeftOut {
 		message += "; the GTID set is too long for the status, the backup's manifest contains it"
 	}
-	clearProgress(&status)
-	set(&status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionTrue, Reason: transfer.ReasonCompleted, Message: message}, seen.now)
+	conditionsOf(&status, seen.now).Ready(transfer.ReasonCompleted, message)
 	describeTables(&status, seen)
 	return status
 }
 
 // failed returns the status of a failed backup. It keeps the progress that the backup had made.
-func failed(instance v1.MySQLBackupInstance, seen observed, why problem) v1.MySQLBackupInstanceStatus {
+func failed(instance v1.MySQLBackupInstance, seen observed, why report.Problem) v1.MySQLBackupInstanceStatus {
 	status := previousStatus(instance)
 	over(&status, seen, v1.BackupFailed)
 	if status.Location == nil {
@@ -132,7 +132,7 @@ func failed(instance v1.MySQLBackupInstance, seen observed, why problem) v1.MySQ
 		stopped := transfer.StatusProgress(transfer.Progress{Bytes: last.Bytes, TotalBytes: last.TotalBytes})
 		status.Progress = &stopped
 	}
-	setProblem(&status, problem{why.reason, why.message, true}, seen.now)
+	conditionsOf(&status, seen.now).Problem(report.Problem{Reason: why.Reason, Message: why.Message, Stalled: true})
 	return status
 }
 
@@ -153,28 +153,8 @@ func second(at time.Time) metav1.Time {
 	return metav1.NewTime(at.UTC().Truncate(time.Second))
 }
 
-// setProblem sets the conditions for what a backup waits for, and for whether a user must act.
-func setProblem(status *v1.MySQLBackupInstanceStatus, found problem, now time.Time) {
-	kind, other := v1.ConditionReconciling, v1.ConditionStalled
-	if found.stalled {
-		kind, other = other, kind
-	}
-	// SetCondition keeps the transition time of a condition that stays.
-	meta.RemoveStatusCondition(&status.Conditions, other)
-	set(status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: found.reason, Message: found.message}, now)
-	set(status, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: found.reason, Message: found.message}, now)
-}
-
-// clearProgress removes the conditions that are present only while they apply.
-func clearProgress(status *v1.MySQLBackupInstanceStatus) {
-	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionReconciling)
-	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
-}
-
-func set(status *v1.MySQLBackupInstanceStatus, condition metav1.Condition, now time.Time) {
-	condition.ObservedGeneration = status.ObservedGeneration
-	condition.LastTransitionTime = metav1.NewTime(now)
-	reconcile.SetCondition(&status.Conditions, condition)
+func conditionsOf(status *v1.MySQLBackupInstanceStatus, now time.Time) report.Conditions {
+	return report.Conditions{List: &status.Conditions, Generation: status.ObservedGeneration, Now: now}
 }
 
 // outcome returns what the engine must do next: write the status, send events, requeue.
@@ -184,14 +164,9 @@ func outcome(instance v1.MySQLBackupInstance, status v1.MySQLBackupInstanceStatu
 
 // eventsOf returns the events for a change of status; none if nothing changed.
 func eventsOf(before, after v1.MySQLBackupInstanceStatus) []reconcile.Event {
-	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
-	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
-	if is == nil || was != nil && was.Reason == is.Reason && was.Status == is.Status && before.Phase == after.Phase {
-		return tellTables(before, after)
+	was, is := before.Conditions, after.Conditions
+	if before.Phase != after.Phase {
+		was = nil // a backup that ends with the reason that it waited with
 	}
-	kind := reconcile.Normal
-	if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) {
-		kind = reconcile.Warning
-	}
-	return append([]reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Backup", Note: is.Message}}, tellTables(before, after)...)
+	return slices.Concat(report.Events("Backup", was, is), tellTables(before, after))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -31,7 +32,7 @@ func TestALife(t *testing.T) {
 		}
 		instance.Status = status
 	}
-	next(waiting(instance, calm(), problem{transfer.ReasonClusterNotFound, "nothing there", false}))
+	next(waiting(instance, calm(), report.Problem{Reason: transfer.ReasonClusterNotFound, Message: "nothing there"}))
 	next(begun(instance, calm()))
 	next(waiting(instance, calm(), starting()))
 	next(followed(instance, calm(working(transfer.State{Phase: transfer.Running, Attempts: 1}))))
@@ -67,7 +68,7 @@ func TestAFailureStaysToBeSeen(t *testing.T) {
 	t.Parallel()
 	instance := fresh(begins)
 	instance.Status = followed(instance, calm(said(transfer.Progress{Stage: "reading", Source: "db-1", Bytes: 1 << 30, TotalBytes: 4 << 30, BytesPerSecond: 200 << 20})))
-	status := failed(instance, calm(working(transfer.State{Phase: transfer.Failed, Attempts: 7})), problem{transfer.ReasonDestinationFull, "no space", true})
+	status := failed(instance, calm(working(transfer.State{Phase: transfer.Failed, Attempts: 7})), report.Problem{Reason: transfer.ReasonDestinationFull, Message: "no space", Stalled: true})
 	if status.Phase != v1.BackupFailed || status.Attempts != 7 || status.Source != "db-1" || status.Progress.Summary != "25% of 4Gi" || status.Progress.BytesPerSecond != 0 || status.CompletionTime == nil {
 		t.Errorf("unexpected status: %+v", status)
 	}
@@ -132,7 +133,7 @@ func TestWhatHasStartedStaysSo(t *testing.T) {
 			if test.state == (transfer.State{}) {
 				before.Status.Phase, before.Status.Attempts = v1.BackupStarted, 1
 			}
-			status := waiting(before, calm(working(test.state)), problem{transfer.ReasonScheduled, "waits", false})
+			status := waiting(before, calm(working(test.state)), report.Problem{Reason: transfer.ReasonScheduled, Message: "waits"})
 			if status.Phase != test.want || status.Attempts < before.Status.Attempts {
 				t.Errorf("it is %s after %d attempts, want %s", status.Phase, status.Attempts, test.want)
 			}

@@ -29,7 +29,7 @@ func describeTables(status *v1.MySQLBackupInstanceStatus, seen observed) {
 	if message == "" {
 		return
 	}
-	set(status, metav1.Condition{Type: v1.ConditionNonTransactionalTables, Status: metav1.ConditionTrue, Reason: reasonRowsMissing, Message: cleanMessage(message)}, seen.now)
+	conditionsOf(status, seen.now).Set(v1.ConditionNonTransactionalTables, metav1.ConditionTrue, reasonRowsMissing, message)
 }
 
 // lackedBy names the tables of which a member is missing rows.

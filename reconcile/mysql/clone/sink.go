@@ -75,8 +75,8 @@ type Observer struct {
 	Estimated func(bytes int64)
 	// Stage is called before a stage begins. An error ends the copy. The donor waits for it for up to half an hour.
 	Stage func(Stage) error
-	// MomentPassed is called as soon as the moment of the copy has passed. This moment lies between Stage(StageRedo) and Fixed. Everything that
-	// was committed before Stage(StageRedo) is in the copy, and nothing that was committed after Fixed. An error ends the copy.
+	// MomentPassed is called as soon as the moment of the copy has passed. This moment lies between Stage(StageRedo) and Fixed. Everything
+	// that was committed before Stage(StageRedo) is in the copy, and nothing that was committed after Fixed. An error ends the copy.
 	MomentPassed func() error
 }
 

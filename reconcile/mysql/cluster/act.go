@@ -16,6 +16,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -36,7 +37,7 @@ type applyResult struct {
 	waits bool
 	// held is why the members stay as they are: they would not start with the new settings or image, or the operator has no answer about
 	// them yet; nil for no reason.
-	held *problem
+	held *report.Problem
 }
 
 // applyChildren applies every child. As long as neither the children nor their inputs change, it builds and compares nothing.
@@ -62,10 +63,10 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 
 // joined returns two errors as one. A transient error is returned alone: joined with a problem, it would not be retried.
 func joined(one, other error) error {
-	if one != nil && problemOf(one) == nil {
+	if one != nil && report.FromError(one) == nil {
 		return one
 	}
-	if other != nil && problemOf(other) == nil {
+	if other != nil && report.FromError(other) == nil {
 		return other
 	}
 	return errors.Join(one, other)
@@ -170,7 +171,7 @@ func isOwnVolume(n names, claim *unstructured.Unstructured) bool {
 
 // expandVolumes raises the claims to the size in spec.storage. It never lowers a claim; the schema already refuses that. A refusal by the
 // API server is a problem. Any other failure is a transient error.
-func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observed) (*problem, error) {
+func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observed) (*report.Problem, error) {
 	wanted := wantedStorage(cluster)
 	for _, volume := range seen.volumes {
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -185,16 +186,16 @@ func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster,
 }
 
 // growClaim raises one claim to a size.
-func (r *reconciler) growClaim(ctx context.Context, volume corev1.PersistentVolumeClaim, wanted resource.Quantity) (*problem, error) {
+func (r *reconciler) growClaim(ctx context.Context, volume corev1.PersistentVolumeClaim, wanted resource.Quantity) (*report.Problem, error) {
 	claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
 		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
 	_, err := r.api.ApplyFields(ctx, managerStorage, claim)
-	if err != nil && problemOf(err) == nil {
+	if err != nil && report.FromError(err) == nil {
 		return nil, fmt.Errorf("expand %s to %s: %w", volume.Name, wanted.String(), err)
 	}
 	if err != nil {
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
-		return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; allow expansion in the StorageClass, otherwise the volumes keep their size", volume.Name, asked.String(), wanted.String(), err), true}, nil
+		return &report.Problem{Reason: reasonExpansion, Message: fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; allow expansion in the StorageClass, otherwise the volumes keep their size", volume.Name, asked.String(), wanted.String(), err), Stalled: true}, nil
 	}
 	return nil, nil //nolint:nilnil // no problem, and no error in growing it
 }

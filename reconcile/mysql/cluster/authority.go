@@ -97,9 +97,9 @@ func encoded(data map[string][]byte) map[string]any {
 	return changes
 }
 
-// End implements reconcile.Ender: it deletes the Secret with the CAs of a deleted cluster. If it is not certain that the cluster is gone,
-// the Secret stays.
-func (r *reconciler) End(ctx context.Context, key types.NamespacedName) error {
+// HandleDeletion implements reconcile.DeletionHandler: it deletes the Secret with the CAs of a deleted cluster. If it is not certain that
+// the cluster is gone, the Secret stays.
+func (r *reconciler) HandleDeletion(ctx context.Context, key types.NamespacedName) error {
 	n := names{key.Namespace, key.Name}
 	if !r.api.WorksIn(n.namespace) {
 		return nil
@@ -122,8 +122,8 @@ func (r *reconciler) End(ctx context.Context, key types.NamespacedName) error {
 	return err // a new cluster of this name writes the Secret again in its own passes
 }
 
-// Left implements reconcile.Ender: it returns the clusters that have a Secret with CAs.
-func (r *reconciler) Left(ctx context.Context) ([]types.NamespacedName, error) {
+// ListDeleted implements reconcile.DeletionHandler: it returns the clusters that have a Secret with CAs.
+func (r *reconciler) ListDeleted(ctx context.Context) ([]types.NamespacedName, error) {
 	found, err := r.api.List(ctx, secrets(), r.operator.Home, labelManagedBy+"="+managedBy+","+labelUID)
 	if err != nil {
 		return nil, err

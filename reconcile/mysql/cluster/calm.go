@@ -17,8 +17,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// restingCluster is what a full pass over a cluster at rest saw when there was nothing to do. As long as neither the cluster nor a child has
-// another version, it is enough to ask the members and decide again. If the decision is the same, and the members report nothing new to
+// restingCluster is what a full pass over a cluster at rest saw when there was nothing to do. As long as neither the cluster nor a child
+// has another version, it is enough to ask the members and decide again. If the decision is the same, and the members report nothing new to
 // users, a full pass would change nothing.
 type restingCluster struct {
 	uid types.UID
@@ -72,8 +72,8 @@ func steadyOfAll(members []replication.Member) []uint64 {
 	return all
 }
 
-// Glance implements reconcile.Glancer: it looks at the members of a settled cluster, and reports whether that was enough.
-func (r *reconciler) Glance(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool) {
+// CanSkip implements reconcile.SkipChecker: it looks at the members of a settled cluster, and reports whether that was enough.
+func (r *reconciler) CanSkip(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool) {
 	known := r.settledAs(key, uid, version)
 	return jittered(calmEvery), known != nil && known.holds(ctx)
 }
@@ -138,7 +138,7 @@ func isAtRest(status v1.MySQLClusterStatus) bool {
 }
 
 // settle returns what to remember of a cluster after a full pass that had nothing to do; nil if there was something.
-func (r report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
+func (r passResult) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
 	cluster, seen := r.cluster, r.seen
 	if r.problem != nil || r.children.unsettled || !isAtRest(status) ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {

@@ -13,10 +13,11 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 // atRest returns a cluster that a full pass has found to be as it should be, after it had written its status.
-func atRest(t *testing.T) (*scene, report) {
+func atRest(t *testing.T) (*scene, passResult) {
 	t.Helper()
 	s := healthy(t, 3)
 	s.record.Revision = 1
@@ -36,7 +37,7 @@ func atRest(t *testing.T) (*scene, report) {
 			status.Assignment, status.Last, status.HeldRole = &given, &given, given.Role
 		})
 	}
-	found := report{cluster: s.cluster, seen: s.seen, decision: replication.Decide(view(s.cluster, s.seen))}
+	found := passResult{cluster: s.cluster, seen: s.seen, decision: replication.Decide(view(s.cluster, s.seen))}
 	found.cluster.Status = found.status()
 	s.cluster = found.cluster
 	return s, found
@@ -51,21 +52,23 @@ func object(version string) *unstructured.Unstructured {
 func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		change func(*report)
+		change func(*passResult)
 		want   bool
 	}{
-		"as it should be":               {func(*report) {}, true},
-		"a problem":                     {func(r *report) { r.problem = &problem{reasonForbidden, "may not", true} }, false},
-		"the StatefulSet was made":      {func(r *report) { r.children = applyResult{rolled: true, unsettled: true} }, false},
-		"a child is going":              {func(r *report) { r.children.unsettled = true }, false},
-		"its status is not written":     {func(r *report) { r.cluster.Status.ReadySummary = "2/3" }, false},
-		"not Ready":                     {func(r *report) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
-		"the record must change":        {func(r *report) { r.decision.Record.Revision++ }, false},
-		"reads must go elsewhere":       {func(r *report) { r.decision.ReadFromPrimary = true }, true}, // the Service has changed already: the children have this version
-		"members must be added":         {func(r *report) { r.decision.Scale++ }, false},
-		"a member needs its assignment": {func(r *report) { r.seen.members[2].Status.Assignment = nil }, false},
-		"the primary must match":        {func(r *report) { r.decision.Matching = &replication.Matching{} }, false},
-		"it waits for something":        {func(r *report) { r.decision.Note = &replication.Note{Reason: replication.ReasonScalingIn} }, false},
+		"as it should be": {func(*passResult) {}, true},
+		"a problem": {func(r *passResult) {
+			r.problem = &report.Problem{Reason: report.ReasonForbidden, Message: "may not", Stalled: true}
+		}, false},
+		"the StatefulSet was made":      {func(r *passResult) { r.children = applyResult{rolled: true, unsettled: true} }, false},
+		"a child is going":              {func(r *passResult) { r.children.unsettled = true }, false},
+		"its status is not written":     {func(r *passResult) { r.cluster.Status.ReadySummary = "2/3" }, false},
+		"not Ready":                     {func(r *passResult) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
+		"the record must change":        {func(r *passResult) { r.decision.Record.Revision++ }, false},
+		"reads must go elsewhere":       {func(r *passResult) { r.decision.ReadFromPrimary = true }, true}, // the Service has changed already: the children have this version
+		"members must be added":         {func(r *passResult) { r.decision.Scale++ }, false},
+		"a member needs its assignment": {func(r *passResult) { r.seen.members[2].Status.Assignment = nil }, false},
+		"the primary must match":        {func(r *passResult) { r.decision.Matching = &replication.Matching{} }, false},
+		"it waits for something":        {func(r *passResult) { r.decision.Note = &replication.Note{Reason: replication.ReasonScalingIn} }, false},
 	} {
 		_, found := atRest(t)
 		test.change(&found)

@@ -9,12 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 // diagnose finds why the members' Pods do not run, the most useful reason first; nil if there is none. It reads what Kubernetes reports, so
 // that users need not.
-func diagnose(cluster v1.MySQLCluster, seen observed) *problem {
+func diagnose(cluster v1.MySQLCluster, seen observed) *report.Problem {
 	for _, volume := range seen.volumes {
 		if found := diagnoseVolume(volume); found != nil {
 			return found
@@ -35,26 +36,26 @@ func diagnose(cluster v1.MySQLCluster, seen observed) *problem {
 const volumeLate = 30 * time.Second
 
 // lateVolume finds a claim whose provisioner does not deliver. Nothing else reports that: the scheduler has chosen a node and waits.
-func lateVolume(seen observed) *problem {
+func lateVolume(seen observed) *report.Problem {
 	for _, volume := range seen.volumes {
 		if volume.Status.Phase == corev1.ClaimPending && seen.now.Sub(volume.CreationTimestamp.Time) > volumeLate {
-			return &problem{reasonVolumePending, fmt.Sprintf("volume claim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", volume.Name, *volume.Spec.StorageClassName, volume.Name), false}
+			return &report.Problem{Reason: reasonVolumePending, Message: fmt.Sprintf("volume claim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", volume.Name, *volume.Spec.StorageClassName, volume.Name)}
 		}
 	}
 	return nil
 }
 
-func diagnoseVolume(volume corev1.PersistentVolumeClaim) *problem {
+func diagnoseVolume(volume corev1.PersistentVolumeClaim) *report.Problem {
 	if volume.Status.Phase != corev1.ClaimPending {
 		return nil
 	}
 	if volume.Spec.StorageClassName == nil || *volume.Spec.StorageClassName == "" {
-		return &problem{reasonNoStorageClass, fmt.Sprintf("volume claim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or create the cluster with spec.storageClassName", volume.Name), true}
+		return &report.Problem{Reason: reasonNoStorageClass, Message: fmt.Sprintf("volume claim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or create the cluster with spec.storageClassName", volume.Name), Stalled: true}
 	}
 	return nil
 }
 
-func diagnosePod(cluster v1.MySQLCluster, pod corev1.Pod) *problem {
+func diagnosePod(cluster v1.MySQLCluster, pod corev1.Pod) *report.Problem {
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	for _, container := range statuses {
 		if found := diagnoseContainer(cluster, pod.Name, container); found != nil {
@@ -63,13 +64,13 @@ func diagnosePod(cluster v1.MySQLCluster, pod corev1.Pod) *problem {
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
-			return &problem{reasonUnschedulable, fmt.Sprintf("no node can take %s: %s", pod.Name, condition.Message), false}
+			return &report.Problem{Reason: reasonUnschedulable, Message: fmt.Sprintf("no node can take %s: %s", pod.Name, condition.Message)}
 		}
 	}
 	return nil
 }
 
-func diagnoseContainer(cluster v1.MySQLCluster, pod string, container corev1.ContainerStatus) *problem {
+func diagnoseContainer(cluster v1.MySQLCluster, pod string, container corev1.ContainerStatus) *report.Problem {
 	if waiting := container.State.Waiting; waiting != nil {
 		if found := diagnoseWaiting(cluster, pod, container.Name, *waiting); found != nil {
 			return found
@@ -85,7 +86,7 @@ func diagnoseContainer(cluster v1.MySQLCluster, pod string, container corev1.Con
 	return diagnoseEnd(cluster, pod, container.Name, *ended)
 }
 
-func diagnoseWaiting(cluster v1.MySQLCluster, pod, container string, waiting corev1.ContainerStateWaiting) *problem {
+func diagnoseWaiting(cluster v1.MySQLCluster, pod, container string, waiting corev1.ContainerStateWaiting) *report.Problem {
 	switch waiting.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
 		image := "spec.image " + cluster.Spec.Image
@@ -93,9 +94,9 @@ func diagnoseWaiting(cluster v1.MySQLCluster, pod, container string, waiting cor
 			image = "the operator's image"
 		}
 		// kubelet's message alternates between the two reasons. The user needs to know the image.
-		return &problem{reasonImagePull, fmt.Sprintf("%s cannot be pulled for %s; check its name and that the node may pull it (kubectl describe pod %s shows more)", image, pod, pod), true}
+		return &report.Problem{Reason: reasonImagePull, Message: fmt.Sprintf("%s cannot be pulled for %s; check its name and that the node may pull it (kubectl describe pod %s shows more)", image, pod, pod), Stalled: true}
 	case "CreateContainerConfigError":
-		return &problem{reasonPrepareFailed, fmt.Sprintf("container %s of %s cannot be created: %s", container, pod, waiting.Message), true}
+		return &report.Problem{Reason: reasonPrepareFailed, Message: fmt.Sprintf("container %s of %s cannot be created: %s", container, pod, waiting.Message), Stalled: true}
 	}
 	return nil
 }
@@ -121,43 +122,43 @@ func withRemedy(says, log string) string {
 	return says
 }
 
-func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.ContainerStateTerminated) *problem {
+func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.ContainerStateTerminated) *report.Problem {
 	says := lastLines(ended.Message)
 	if ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun" {
 		return diagnoseStart(cluster, pod, container, says)
 	}
 	switch container {
 	case containerPrepare:
-		return &problem{reasonPrepareFailed, fmt.Sprintf("%s cannot be prepared: %s", pod, says), true}
+		return &report.Problem{Reason: reasonPrepareFailed, Message: fmt.Sprintf("%s cannot be prepared: %s", pod, says), Stalled: true}
 	case containerInitialize:
-		return &problem{reasonSettings, fmt.Sprintf("mysqld of %s refuses its settings or its data directory: %s", pod, withRemedy(says, ended.Message)), true}
+		return &report.Problem{Reason: reasonSettings, Message: fmt.Sprintf("mysqld of %s refuses its settings or its data directory: %s", pod, withRemedy(says, ended.Message)), Stalled: true}
 	case containerMysqld:
 		if slices.ContainsFunc(downgradeMarks(), func(mark string) bool { return strings.Contains(ended.Message, mark) }) {
-			return &problem{reasonDowngrade, fmt.Sprintf("spec.image %s cannot open the data of %s, which another release of MySQL wrote: %s; set spec.image back to that release; nothing was changed", cluster.Spec.Image, pod, says), true}
+			return &report.Problem{Reason: reasonDowngrade, Message: fmt.Sprintf("spec.image %s cannot open the data of %s, which another release of MySQL wrote: %s; set spec.image back to that release; nothing was changed", cluster.Spec.Image, pod, says), Stalled: true}
 		}
 		if ended.Reason == "OOMKilled" {
-			return &problem{reasonServerFailed, fmt.Sprintf("mysqld of %s was killed for using more memory than spec.resources.limits.memory allows", pod), false}
+			return &report.Problem{Reason: reasonServerFailed, Message: fmt.Sprintf("mysqld of %s was killed for using more memory than spec.resources.limits.memory allows", pod)}
 		}
 		if !strings.Contains(ended.Message, "[ERROR]") {
 			return nil // stopped, killed, or restarting after a copy: kubelet starts it again
 		}
-		return &problem{reasonServerFailed, fmt.Sprintf("mysqld of %s ended: %s", pod, withRemedy(says, ended.Message)), false}
+		return &report.Problem{Reason: reasonServerFailed, Message: fmt.Sprintf("mysqld of %s ended: %s", pod, withRemedy(says, ended.Message))}
 	}
 	return nil
 }
 
 // diagnoseStart explains why a container cannot start its program.
-func diagnoseStart(cluster v1.MySQLCluster, pod, container, says string) *problem {
+func diagnoseStart(cluster v1.MySQLCluster, pod, container, says string) *report.Problem {
 	switch {
 	case container == containerPrepare || container == containerAgent:
-		return &problem{reasonPrepareFailed, fmt.Sprintf("the operator's image cannot run container %s of %s: %s; --agent-image must name an image of "+
-			"the operator's release", container, pod, says), true}
+		return &report.Problem{Reason: reasonPrepareFailed, Message: fmt.Sprintf("the operator's image cannot run container %s of %s: %s; --agent-image must name an image of "+
+			"the operator's release", container, pod, says), Stalled: true}
 	case strings.Contains(says, agent.PID1Path):
-		return &problem{reasonPrepareFailed, fmt.Sprintf("mysqld of %s cannot be started: %s; the node must allow programs in emptyDir volumes: "+
-			"kubelet's folder must not be mounted with noexec", pod, says), true}
+		return &report.Problem{Reason: reasonPrepareFailed, Message: fmt.Sprintf("mysqld of %s cannot be started: %s; the node must allow programs in emptyDir volumes: "+
+			"kubelet's folder must not be mounted with noexec", pod, says), Stalled: true}
 	}
-	return &problem{reasonImageUnusable, fmt.Sprintf("spec.image %s cannot run mysqld in %s: %s; the image must have mysqld on its PATH",
-		cluster.Spec.Image, pod, says), true}
+	return &report.Problem{Reason: reasonImageUnusable, Message: fmt.Sprintf("spec.image %s cannot run mysqld in %s: %s; the image must have mysqld on its PATH",
+		cluster.Spec.Image, pod, says), Stalled: true}
 }
 
 // longestQuote limits how much of a log a message repeats.
@@ -176,5 +177,5 @@ func lastLines(log string) string {
 		text = strings.TrimSpace(log)
 	}
 	// The log may contain bytes that are not text; the API server would store something else than was written.
-	return brief(strings.ToValidUTF8(text, ""), longestQuote)
+	return report.Brief(text, longestQuote)
 }

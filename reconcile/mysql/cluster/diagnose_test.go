@@ -145,7 +145,7 @@ func TestDiagnose(t *testing.T) {
 				}
 				return
 			}
-			if got == nil || got.reason != test.reason || got.stalled != test.stalled || !strings.Contains(got.message, test.says) {
+			if got == nil || got.Reason != test.reason || got.Stalled != test.stalled || !strings.Contains(got.Message, test.says) {
 				t.Errorf("got %+v, want %s (stalled %t) with %q", got, test.reason, test.stalled, test.says)
 			}
 		})

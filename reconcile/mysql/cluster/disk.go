@@ -10,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -35,7 +36,7 @@ func membersAt(members []replication.Member, level replication.DiskLevel) string
 
 // diskFull names the members whose volume is full; nil if there is room. While no member takes writes, only the primary's volume may be the
 // cause.
-func (r report) diskFull(writing bool) *problem {
+func (r passResult) diskFull(writing bool) *report.Problem {
 	members := r.seen.members
 	if !writing {
 		members = slices.DeleteFunc(slices.Clone(members), func(member replication.Member) bool { return member.Name != r.decision.Record.Primary })
@@ -44,20 +45,20 @@ func (r report) diskFull(writing bool) *problem {
 	if full == "" {
 		return nil
 	}
-	return &problem{reasonDiskFull, "the volume is full or nearly full, so commits hang: " + full + "; " + diskRemedy, true}
+	return &report.Problem{Reason: reasonDiskFull, Message: "the volume is full or nearly full, so commits hang: " + full + "; " + diskRemedy, Stalled: true}
 }
 
 // hangAfter is how long nothing may be committed while sessions wait, in seconds: as long as writing one large transaction takes.
 const hangAfter = 15
 
 // commitsHang reports that nothing is committed although clients try; nil if commits complete, or if the condition Durable reports why not.
-func (r report) commitsHang() *problem {
+func (r passResult) commitsHang() *report.Problem {
 	primary := r.primaryStatus()
 	if _, why, _ := r.durability(); primary == nil || !hangs(*primary) || why == reasonCommitsBlocked {
 		return nil
 	}
-	return &problem{reasonCommitsHang, fmt.Sprintf("nothing has been committed on %s for more than %d seconds while sessions wait to commit: its volume accepts no writes, "+
-		"one transaction is very large, or replicas do not acknowledge (see SHOW PROCESSLIST)", r.decision.Record.Primary, hangAfter), false}
+	return &report.Problem{Reason: reasonCommitsHang, Message: fmt.Sprintf("nothing has been committed on %s for more than %d seconds while sessions wait to commit: its volume accepts no writes, "+
+		"one transaction is very large, or replicas do not acknowledge (see SHOW PROCESSLIST)", r.decision.Record.Primary, hangAfter)}
 }
 
 func hangs(status replication.Status) bool {
@@ -66,26 +67,23 @@ func hangs(status replication.Status) bool {
 
 // describeDisk sets or removes the condition DiskPressure. While a member does not report, the condition stays, unless others now report
 // something as bad or worse.
-func (r report) describeDisk(status *v1.MySQLClusterStatus) {
+func (r passResult) describeDisk(status *v1.MySQLClusterStatus) {
 	members := r.seen.members
 	full, filling, before := membersAt(members, replication.DiskFull), membersAt(members, replication.DiskPressure), meta.FindStatusCondition(status.Conditions, conditionDisk)
-	said := metav1.Condition{Type: conditionDisk, Status: metav1.ConditionTrue, ObservedGeneration: status.ObservedGeneration}
+	conditions := conditionsOf(status)
 	switch {
 	case full != "":
-		said.Reason, said.Message = reasonDiskFull, "the volume is full or nearly full: "+full+"; "+diskRemedy
+		conditions.Set(conditionDisk, metav1.ConditionTrue, reasonDiskFull, "the volume is full or nearly full: "+full+"; "+diskRemedy)
 	case before != nil && (filling == "" || before.Reason == reasonDiskFull) && !r.allTellOfDisk():
-		return
 	case filling != "":
-		said.Reason, said.Message = reasonVolumeFillsUp, "less than 15 % of the volume is free: "+filling+"; "+diskRemedy
+		conditions.Set(conditionDisk, metav1.ConditionTrue, reasonVolumeFillsUp, "less than 15 % of the volume is free: "+filling+"; "+diskRemedy)
 	default:
-		meta.RemoveStatusCondition(&status.Conditions, conditionDisk)
-		return
+		conditions.Remove(conditionDisk)
 	}
-	reconcile.SetCondition(&status.Conditions, said)
 }
 
 // allTellOfDisk reports whether all members report how much room they have. One that is being created again does not.
-func (r report) allTellOfDisk() bool {
+func (r passResult) allTellOfDisk() bool {
 	return !slices.ContainsFunc(r.seen.members, func(member replication.Member) bool {
 		isThere := member.Pod || member.Ordinal < wantedReplicas(r.cluster)
 		return isThere && (member.Status == nil || member.Status.Disk.Size == 0)

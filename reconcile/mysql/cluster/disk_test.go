@@ -45,7 +45,7 @@ func TestDiskPressureIsReportedOnce(t *testing.T) {
 		moment.change()
 		before := status
 		status = previousStatus(v1.MySQLCluster{ObjectMeta: s.cluster.ObjectMeta, Spec: s.cluster.Spec, Status: before})
-		report{cluster: s.cluster, seen: s.seen}.describeDisk(&status)
+		passResult{cluster: s.cluster, seen: s.seen}.describeDisk(&status)
 		reason, message := "", ""
 		if found := meta.FindStatusCondition(status.Conditions, conditionDisk); found != nil {
 			reason, message = found.Reason, found.Message

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -119,8 +120,8 @@ func promising(s *scene, acks int) *scene {
 	return s
 }
 
-func (s *scene) report(note *replication.Note, found *problem) report {
-	return report{cluster: s.cluster, seen: s.seen, problem: found, decision: replication.Decision{Record: s.record, Scale: len(s.seen.members), Note: note}}
+func (s *scene) report(note *replication.Note, found *report.Problem) passResult {
+	return passResult{cluster: s.cluster, seen: s.seen, problem: found, decision: replication.Decision{Record: s.record, Scale: len(s.seen.members), Note: note}}
 }
 
 func conditionOf(t *testing.T, status v1.MySQLClusterStatus, kind string) string {

@@ -22,20 +22,20 @@ const (
 
 // matchHollow asks the primary to match hollow transactions of replicas, if the decision says so. Nothing depends on it: if the primary
 // refuses, or cannot be reached, the operator asks it again at the next look.
-func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, report *report) {
-	wanted := report.decision.Matching
+func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, result *passResult) {
+	wanted := result.decision.Matching
 	if wanted == nil {
 		return
 	}
-	pod, _ := report.seen.pod(wanted.Primary)
-	target := agent.Target{Address: pod.Status.PodIP, Host: namesOf(report.cluster).host(wanted.Primary)}
+	pod, _ := result.seen.pod(wanted.Primary)
+	target := agent.Target{Address: pod.Status.PodIP, Host: namesOf(result.cluster).host(wanted.Primary)}
 	if err := agents.Match(ctx, target, *wanted); err != nil {
 		logr.FromContextOrDiscard(ctx).Info("failed to match hollow transactions, will retry", "instance", wanted.Primary, "reason", err.Error())
 		return
 	}
-	report.matched = true
-	if r.memory.tellsHollow(keyOf(report.cluster), report.cluster.UID, report.seen.now) {
-		report.hollow = append(report.hollow, hollowEvent(report.seen.members, *wanted))
+	result.matched = true
+	if r.memory.tellsHollow(keyOf(result.cluster), result.cluster.UID, result.seen.now) {
+		result.hollow = append(result.hollow, hollowEvent(result.seen.members, *wanted))
 	}
 }
 

@@ -291,7 +291,7 @@ func TestAgentsAreAskedOverTheSameConnectionsWithoutTheUsersSecret(t *testing.T)
 		cluster.Name, cluster.UID, cluster.Status.Primary = "db0", "uid0", "db0-0"
 	})
 	first, found, err := s.prerequisites(t.Context(), s.owner(t, "db0"), cluster)
-	if err != nil || found == nil || found.reason != reasonSecretNotFound {
+	if err != nil || found == nil || found.Reason != reasonSecretNotFound {
 		t.Fatalf("found %v (%v), want that the Secret is missed", found, err)
 	}
 	second, found, err := s.prerequisites(t.Context(), s.owner(t, "db0"), cluster)

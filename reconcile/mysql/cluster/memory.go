@@ -10,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -62,7 +63,7 @@ type childInputs struct {
 // heldBackResult is why settings or an image are held back, the inputs of that, and until when it need not be found out again.
 type heldBackResult struct {
 	of    childInputs
-	found problem
+	found report.Problem
 	until time.Time
 }
 
@@ -228,7 +229,7 @@ func (m *memory) noteMade(key types.NamespacedName, of childInputs) {
 }
 
 // heldSettings returns why settings or an image are held back, if that was found out recently and nothing has changed; nil otherwise.
-func (m *memory) heldSettings(key types.NamespacedName, of childInputs, now time.Time) *problem {
+func (m *memory) heldSettings(key types.NamespacedName, of childInputs, now time.Time) *report.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.held[key]

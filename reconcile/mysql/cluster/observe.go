@@ -14,6 +14,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -34,7 +35,7 @@ type observed struct {
 	// bundle are the CAs that clients should trust.
 	bundle []byte
 	// refused is why Kubernetes does not create a Pod; nil if nothing prevents it, or if Kubernetes does not report why.
-	refused *problem
+	refused *report.Problem
 }
 
 // observe reads the children from the caches and asks the agents.

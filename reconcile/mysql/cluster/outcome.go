@@ -11,6 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -18,13 +19,13 @@ import (
 const eventRestored = "RestoreCompleted"
 
 // blocked returns the status of a cluster that cannot continue: everything known stays, except for the reason.
-func blocked(cluster v1.MySQLCluster, found problem) v1.MySQLClusterStatus {
+func blocked(cluster v1.MySQLCluster, found report.Problem) v1.MySQLClusterStatus {
 	status := previousStatus(cluster)
 	status.Phase = v1.PhaseWaiting
 	if len(cluster.Status.InSync) > 0 {
 		status.Phase = v1.PhaseDegraded
 	}
-	setProblem(&status, found)
+	conditionsOf(&status).Problem(found)
 	return status
 }
 
@@ -32,15 +33,10 @@ func blocked(cluster v1.MySQLCluster, found problem) v1.MySQLClusterStatus {
 func paused(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
 	status := previousStatus(cluster)
 	status.Phase = v1.PhasePaused
-	setReady(&status, metav1.ConditionUnknown, reasonPaused, "spec.paused is true: the operator neither looks at the members nor changes anything")
-	clearProgress(&status)
+	conditions := conditionsOf(&status)
+	conditions.Set(v1.ConditionReady, metav1.ConditionUnknown, reasonPaused, "spec.paused is true: the operator neither looks at the members nor changes anything")
+	conditions.Remove(v1.ConditionReconciling, v1.ConditionStalled)
 	return status
-}
-
-// clearProgress removes the conditions that report progress or a stall; each is present only while it applies.
-func clearProgress(status *v1.MySQLClusterStatus) {
-	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionReconciling)
-	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
 }
 
 // outcome returns what the engine should write, the events that it should send, and when it should look again.

@@ -108,7 +108,7 @@ func jittered(longest time.Duration) time.Duration {
 }
 
 // prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
-func (r report) prospect(status v1.MySQLClusterStatus) requeueInput {
+func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 	ahead := requeueInput{
 		ready:     isAtRest(status),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
@@ -151,7 +151,7 @@ func untilLate(seen observed) time.Duration {
 // not run, for another reason than a missing image, or does not answer.
 func wantsSecrets(cluster v1.MySQLCluster, seen observed) bool {
 	for _, pod := range seen.pods {
-		if found := diagnosePod(cluster, pod); found != nil && found.reason == reasonImagePull {
+		if found := diagnosePod(cluster, pod); found != nil && found.Reason == reasonImagePull {
 			continue
 		}
 		if pod.Spec.NodeName != "" && !runsAgent(pod) {

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 func TestNextLookBacksOffOnlyWhereNoMemberAnswers(t *testing.T) {
@@ -109,23 +111,23 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		wantsSecrets bool
 	}
 	for name, test := range map[string]struct {
-		report report
+		report passResult
 		want   expected
 	}{
 		"as it should be":          {healthy(t, 3).report(nil, nil), expected{calmEvery, false}},
 		"ready, but not durable":   {notDurable.report(nil, nil), expected{stepEvery, false}},
 		"one member is silent":     {healthy(t, 2).silent(1).report(nil, nil), expected{stepEvery, true}},
 		"all members are silent":   {silent.report(nil, nil), expected{calmEvery, true}},
-		"members wait for help":    {healthy(t, 2).silent(1).report(nil, &problem{reasonForeignObject, "in the way", true}), expected{helpEvery, true}},
+		"members wait for help":    {healthy(t, 2).silent(1).report(nil, &report.Problem{Reason: report.ReasonForeignObject, Message: "in the way", Stalled: true}), expected{helpEvery, true}},
 		"Pods are not made yet":    {noPods(healthy(t, 3)).report(nil, nil), expected{unwatchedLimit, false}},
 		"containers are made":      {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{watchedLimit, true}},
 		"an image cannot be found": {waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil), expected{watchedLimit, false}},
-		"a child is being deleted, while the operator waits for something else": {func() report {
+		"a child is being deleted, while the operator waits for something else": {func() passResult {
 			going := waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil)
 			going.children.unsettled = true
 			return going
 		}(), expected{unwatchedLimit, false}},
-		"no node takes the Pods": {func() report {
+		"no node takes the Pods": {func() passResult {
 			s := waiting(healthy(t, 3), "")
 			for i := range s.seen.pods {
 				s.seen.pods[i].Spec.NodeName = ""

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -154,11 +155,11 @@ func TestAProblemHidesNoErrorThatPasses(t *testing.T) {
 	t.Parallel()
 	problem, passes := error(&reconcile.ForeignError{Resource: configs(), Namespace: "shop", Name: "db-ca-cert"}), errors.New("timed out")
 	for what, pair := range map[string][2]error{"first": {passes, problem}, "last": {problem, passes}, "alone": {nil, passes}} {
-		if err := joined(pair[0], pair[1]); problemOf(err) != nil || !errors.Is(err, passes) {
+		if err := joined(pair[0], pair[1]); report.FromError(err) != nil || !errors.Is(err, passes) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := joined(problem, nil); problemOf(err) == nil {
+	if err := joined(problem, nil); report.FromError(err) == nil {
 		t.Errorf("the problem is reported as %v", err)
 	}
 	if err := joined(nil, nil); err != nil {
@@ -185,7 +186,7 @@ func (s *shopOf) failsOver(t *testing.T, made ...string) {
 		t.Fatal(err)
 	}
 	_, err := s.applyChildren(t.Context(), owner, cluster, seen, replication.Decision{Record: recordOf(cluster.Status), Scale: 3})
-	if found := problemOf(err); found == nil || found.reason != reasonForeignObject {
+	if found := report.FromError(err); found == nil || found.Reason != report.ReasonForeignObject {
 		t.Errorf("it is reported as %+v", found)
 	}
 	for _, path := range made {

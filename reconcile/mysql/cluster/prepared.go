@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -22,12 +20,10 @@ func describePrepared(status *v1.MySQLClusterStatus, primary *replication.Status
 	switch {
 	case primary == nil || primary.State != replication.StateWriting || primary.Transactions.Left == nil:
 	case *primary.Transactions.Left == 0:
-		meta.RemoveStatusCondition(&status.Conditions, conditionPrepared)
+		conditionsOf(status).Remove(conditionPrepared)
 	default:
-		reconcile.SetCondition(&status.Conditions, metav1.Condition{
-			Type: conditionPrepared, Status: metav1.ConditionTrue, Reason: reasonPrepared, ObservedGeneration: status.ObservedGeneration,
-			Message: "XA transactions on " + status.Primary + " have been prepared for more than five minutes, and hold the locks of their rows: list them with XA RECOVER, " +
-				"then end each of them with XA COMMIT or XA ROLLBACK",
-		})
+		conditionsOf(status).Set(conditionPrepared, metav1.ConditionTrue, reasonPrepared,
+			"XA transactions on "+status.Primary+" have been prepared for more than five minutes, and hold the locks of their rows: list them with XA RECOVER, "+
+				"then end each of them with XA COMMIT or XA ROLLBACK")
 	}
 }

@@ -13,10 +13,6 @@ const (
 	reasonSecretNotFound  = "SecretNotFound"
 	reasonSecretInvalid   = "SecretInvalid"
 	reasonRootPassword    = "RootPasswordNotInForce"
-	reasonForeignObject   = "ForeignObject"
-	reasonPredecessor     = "WaitingForPredecessor"
-	reasonForbidden       = "Forbidden"
-	reasonRejected        = "Rejected"
 	reasonNoStorageClass  = "NoDefaultStorageClass"
 	reasonVolumePending   = "VolumePending"
 	reasonExpansion       = "StorageExpansionRefused"
@@ -43,15 +39,3 @@ const (
 
 // conditionDurable reports whether every acknowledged commit is on as many members as the cluster's size requires.
 const conditionDurable = "Durable"
-
-// problem is a reason why a cluster is not as its spec says.
-type problem struct {
-	reason, message string
-	// stalled reports whether the problem stays until a user helps.
-	stalled bool
-}
-
-// problemError carries a problem through functions that return errors.
-type problemError struct{ problem problem }
-
-func (e *problemError) Error() string { return e.problem.message }

@@ -23,7 +23,8 @@ func TestReasonsAreExplained(t *testing.T) {
 			t.Errorf("no cluster ever says %s", reason)
 		}
 	}
-	said := append(slices.Concat(slices.Collect(maps.Values(own)), slices.Collect(maps.Values(decided))), reconcile.ReasonAccepted)
+	shared := reasons.Constants(t, "../../report", "Reason")
+	said := append(slices.Concat(slices.Collect(maps.Values(own)), slices.Collect(maps.Values(decided)), slices.Collect(maps.Values(shared))), reconcile.ReasonAccepted)
 	// A cluster also reports the reasons of restore Pods; only one document has the steps.
 	restores := restoreReasons(t)
 	explained := headings(t)

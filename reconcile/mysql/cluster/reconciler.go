@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +20,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -67,7 +67,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		done, err := r.abandonRestore(ctx, object, cluster)
 		cluster = withoutRestore(cluster)
 		if !done || err != nil {
-			waits := problem{transfer.ReasonRestoring, "the cluster no longer starts from a backup; waiting for the Pod that restored to end", false}
+			waits := report.Problem{Reason: transfer.ReasonRestoring, Message: "the cluster no longer starts from a backup; waiting for the Pod that restored to end"}
 			return outcome(cluster, blocked(cluster, waits), stepEvery), err
 		}
 	}
@@ -84,7 +84,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 }
 
 // reconcileMembers makes a pass over a cluster's members. found is a problem with its Secrets.
-func (r *reconciler) reconcileMembers(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known clusterMemory, found *problem) (reconcile.Outcome, error) {
+func (r *reconciler) reconcileMembers(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known clusterMemory, found *report.Problem) (reconcile.Outcome, error) {
 	seen, err := r.observe(ctx, object, cluster, known.agents)
 	if err != nil {
 		return reconcile.Outcome{}, err
@@ -94,52 +94,52 @@ func (r *reconciler) reconcileMembers(ctx context.Context, object *unstructured.
 	}
 	seen.bundle = known.bundle
 	decision := preventEmptyPrimary(cluster, seen, replication.Decide(view(cluster, seen)))
-	report := report{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
+	result := passResult{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
 	// If a child cannot be applied, the pass reports that, and still takes care of the running members.
-	report.children, err = r.applyChildren(ctx, object, cluster, seen, decision)
-	if refused := problemOf(err); refused != nil {
-		report.problem, err = refused, nil
+	result.children, err = r.applyChildren(ctx, object, cluster, seen, decision)
+	if refused := report.FromError(err); refused != nil {
+		result.problem, err = refused, nil
 	}
 	everybodyTold := true
 	if decision.Record.Equal(recordOf(cluster.Status)) {
-		told, failed := r.carryOut(ctx, object, known.agents, &report)
+		told, failed := r.carryOut(ctx, object, known.agents, &result)
 		everybodyTold, err = told, errors.Join(err, failed)
 	}
-	status := report.status()
+	status := result.status()
 	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) {
 		err = errors.Join(err, r.tidyRestore(ctx, object, cluster))
 	}
-	next := r.nextLook(report, status, known)
-	isRipe := report.problem == nil && known.isStepDue(usesOf(seen))
+	next := r.nextLook(result, status, known)
+	isRipe := result.problem == nil && known.isStepDue(usesOf(seen))
 	if !everybodyTold || isRipe {
 		next = stepEvery
 	}
 	if err == nil && everybodyTold && !isRipe {
-		r.memory.settle(keyOf(cluster), report.settle(object, status, known))
+		r.memory.settle(keyOf(cluster), result.settle(object, status, known))
 	}
 	done := outcome(cluster, status, next)
-	done.Events = append(done.Events, report.hollow...)
+	done.Events = append(done.Events, result.hollow...)
 	return done, err
 }
 
 // carryOut does what depends on the written record. told reports whether every member got its assignment.
-func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, agents *agent.Client, report *report) (told bool, err error) {
-	refused, unexpanded := r.expandVolumes(ctx, report.cluster, report.seen)
+func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, agents *agent.Client, result *passResult) (told bool, err error) {
+	refused, unexpanded := r.expandVolumes(ctx, result.cluster, result.seen)
 	if refused != nil {
-		report.problem = refused
+		result.problem = refused
 	}
-	told, failed := r.assign(ctx, object, agents, report.seen, report.decision)
-	r.matchHollow(ctx, agents, report)
-	labelling := r.labelRoles(ctx, report.seen, report.decision.Record)
-	if refused := problemOf(labelling); refused != nil {
+	told, failed := r.assign(ctx, object, agents, result.seen, result.decision)
+	r.matchHollow(ctx, agents, result)
+	labelling := r.labelRoles(ctx, result.seen, result.decision.Record)
+	if refused := report.FromError(labelling); refused != nil {
 		// Without the labels, clients do not find the members by their roles, and nothing else reports why.
-		report.problem, labelling = refused, nil
+		result.problem, labelling = refused, nil
 	}
 	return told, errors.Join(unexpanded, failed, labelling)
 }
 
 // nextLook records how the cluster looks now, and returns the time until the next pass if no event comes first.
-func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus, known clusterMemory) time.Duration {
+func (r *reconciler) nextLook(found passResult, status v1.MySQLClusterStatus, known clusterMemory) time.Duration {
 	cluster, ahead := found.cluster, found.prospect(status)
 	now := lookHistory{uid: cluster.UID, digest: digest(found.seen.versions, visibleStatus(status)), wanted: wantsSecrets(cluster, found.seen), uses: usesOf(found.seen)}
 	ahead.idle = r.memory.see(keyOf(cluster), now)
@@ -165,7 +165,7 @@ func keyOf(cluster v1.MySQLCluster) types.NamespacedName {
 // prerequisites returns what a cluster needs before the operator creates anything for it: the user's Secret, and the cluster's own Secrets.
 // The operator reads them again from time to time (secretsAfter). Once a cluster has started, its pass continues even if the user's Secret
 // is gone, or no Secret can be read at present. The operator reports that, and the members keep running.
-func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (clusterMemory, *problem, error) {
+func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (clusterMemory, *report.Problem, error) {
 	key, now, last := keyOf(cluster), r.now(), r.memory.sight(keyOf(cluster), cluster.UID)
 	known := r.memory.recall(key, cluster.UID)
 	if known.stillHolds(cluster, last, now) {
@@ -178,7 +178,7 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	case known.agents == nil || err == nil:
 		return clusterMemory{}, lacking, err
 	}
-	if reported := problemOf(err); reported != nil {
+	if reported := report.FromError(err); reported != nil {
 		return known, cmp.Or(lacking, reported), nil
 	}
 	return known, lacking, err
@@ -203,7 +203,7 @@ func (r *reconciler) learn(cluster v1.MySQLCluster, known clusterMemory, found c
 
 // lookAtSecrets returns how the operator connects to the cluster's Pods. security is nil if a problem or an error comes first. uses
 // identifies the certificates that the members were seen to use.
-func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (certificateState, *problem, error) {
+func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (certificateState, *report.Problem, error) {
 	n := namesOf(cluster)
 	hasBegun := cluster.Status.Primary != ""
 	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
@@ -247,36 +247,15 @@ func recordOf(status v1.MySQLClusterStatus) replication.Record {
 }
 
 // waiting reports what a cluster needs before it can continue. An error that names its own fix becomes the problem.
-func (r *reconciler) waiting(cluster v1.MySQLCluster, found *problem, err error) (reconcile.Outcome, error) {
+func (r *reconciler) waiting(cluster v1.MySQLCluster, found *report.Problem, err error) (reconcile.Outcome, error) {
 	if found == nil {
-		found = problemOf(err)
+		found = report.FromError(err)
 	}
 	if found == nil {
 		return reconcile.Outcome{}, err
 	}
 	status := blocked(cluster, *found)
 	idle := r.memory.see(keyOf(cluster), lookHistory{uid: cluster.UID, digest: digest(visibleStatus(status))})
-	next := requeueInput{stalled: found.stalled, unwatched: true, idle: idle}.requeueAfter()
+	next := requeueInput{stalled: found.Stalled, unwatched: true, idle: idle}.requeueAfter()
 	return outcome(cluster, status, jittered(next)), nil
-}
-
-// problemOf turns the errors that a user can fix into problems.
-func problemOf(err error) *problem {
-	var foreign *reconcile.ForeignError
-	var own *problemError
-	switch {
-	case errors.As(err, &own):
-		return &own.problem
-	case errors.As(err, &foreign) && foreign.Predecessor:
-		return &problem{reasonPredecessor, foreign.Error(), false}
-	case errors.As(err, &foreign):
-		return &problem{reasonForeignObject, foreign.Error(), true}
-	case reconcile.IsNamespaceTerminating(err):
-		return nil
-	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant the permission (" + reconcile.PermissionRemedy(err) + "), or remove what forbids it", true}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &problem{reasonRejected, err.Error(), true}
-	}
-	return nil
 }

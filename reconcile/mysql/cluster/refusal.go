@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
@@ -64,7 +65,7 @@ func (r *reconciler) observeForeignPod(ctx context.Context, n names, member stri
 			foreign.Controller = controller.Kind + "/" + controller.Name
 			foreign.Predecessor = controller.Kind == "StatefulSet" && controller.Name == n.cluster
 		}
-		seen.refused = problemOf(foreign)
+		seen.refused = report.FromError(foreign)
 	}
 	return nil
 }
@@ -138,6 +139,6 @@ func refusalCause(message string) string {
 	return message
 }
 
-func (r refusal) problem() *problem {
-	return &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create Pod %s: %s; fix that, and Kubernetes tries again within minutes", r.pod, r.why), true}
+func (r refusal) problem() *report.Problem {
+	return &report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create Pod %s: %s; fix that, and Kubernetes tries again within minutes", r.pod, r.why), Stalled: true}
 }

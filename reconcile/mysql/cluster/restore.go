@@ -14,6 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -64,7 +65,7 @@ func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructu
 	if errors.Is(err, errRecordMoved) {
 		return reconcile.Outcome{RequeueAfter: stepEvery}, nil // the result of this pass is outdated as well
 	}
-	if found := problemOf(err); found != nil {
+	if found := report.FromError(err); found != nil {
 		step.found, err = *found, nil
 	}
 	return r.restoreOutcome(cluster, step, seen.progress), err
@@ -77,7 +78,7 @@ func (r *reconciler) restoreOutcome(cluster v1.MySQLCluster, step restoreStep, t
 	idle := r.memory.see(keyOf(cluster), lookHistory{uid: cluster.UID, digest: digest(visibleStatus(status))})
 	next := stepEvery
 	switch {
-	case step.found.stalled:
+	case step.found.Stalled:
 		next = jittered(requeueInput{stalled: true, unwatched: true, idle: idle}.requeueAfter())
 	case step.act == restoreWatch:
 		next = lookAtProgress(told)
@@ -112,7 +113,7 @@ func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstruc
 	case restoreGrowClaim:
 		found, err := r.growClaim(ctx, *seen.claim, wantedStorage(cluster))
 		if found != nil {
-			return &problemError{*found}
+			return found
 		}
 		return err
 	case restoreMakeJob:
@@ -201,8 +202,8 @@ func withoutRestore(cluster v1.MySQLCluster) v1.MySQLCluster {
 	return cluster
 }
 
-// preventEmptyPrimary prevents a member with a new data directory from becoming the first primary of a cluster for which a restore has begun: it
-// would be taken for the restored data. In this case the volume was exchanged, or the restore never wrote anything.
+// preventEmptyPrimary prevents a member with a new data directory from becoming the first primary of a cluster for which a restore has
+// begun: it would be taken for the restored data. In this case the volume was exchanged, or the restore never wrote anything.
 func preventEmptyPrimary(cluster v1.MySQLCluster, seen observed, decision replication.Decision) replication.Decision {
 	if cluster.Status.Primary != "" || !restoreBegun(cluster.Status) || decision.Record.Primary == "" {
 		return decision

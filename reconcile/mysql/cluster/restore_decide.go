@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -36,7 +37,7 @@ const (
 type restoreStep struct {
 	act    restoreAct
 	status v1.RestoreStatus
-	found  problem
+	found  report.Problem
 }
 
 // decideRestore decides what to do next for a cluster that must still be restored.
@@ -51,7 +52,7 @@ func decideRestore(cluster v1.MySQLCluster, seen restoreObserved) restoreStep {
 	}
 	switch {
 	case seen.members:
-		return waitWithoutJob(status, problem{transfer.ReasonDataExists, fmt.Sprintf("StatefulSet %s of an earlier cluster of this name exists, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt its members, or delete the StatefulSet and its claims to restore", cluster.Name), true})
+		return waitWithoutJob(status, report.Problem{Reason: transfer.ReasonDataExists, Message: fmt.Sprintf("StatefulSet %s of an earlier cluster of this name exists, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt its members, or delete the StatefulSet and its claims to restore", cluster.Name), Stalled: true})
 	case seen.job != nil:
 		return decideJob(cluster, seen, status)
 	case seen.alive > 0:
@@ -87,18 +88,18 @@ func begin(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatu
 }
 
 // restoreObstacle finds what would make a restore fail, or do harm, before the operator creates anything for it.
-func restoreObstacle(cluster v1.MySQLCluster, seen restoreObserved) *problem {
+func restoreObstacle(cluster v1.MySQLCluster, seen restoreObserved) *report.Problem {
 	room := wantedStorage(cluster)
 	if seen.claim != nil && seen.claim.Status.Capacity.Storage().Cmp(room) > 0 {
 		room = *seen.claim.Status.Capacity.Storage()
 	}
 	switch {
 	case seen.claim == nil && len(seen.others) > 0:
-		return &problem{transfer.ReasonDataExists, fmt.Sprintf("there are volumes of an earlier cluster of this name (%s), but none of its first member, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt them, or delete these claims to restore", strings.Join(seen.others, ", ")), true}
+		return &report.Problem{Reason: transfer.ReasonDataExists, Message: fmt.Sprintf("there are volumes of an earlier cluster of this name (%s), but none of its first member, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt them, or delete these claims to restore", strings.Join(seen.others, ", ")), Stalled: true}
 	case seen.claim != nil && seen.claim.DeletionTimestamp != nil:
-		return &problem{transfer.ReasonVolumePending, fmt.Sprintf("claim %s is being deleted; when it is gone, the restore begins with a new claim", seen.claim.Name), false}
+		return &report.Problem{Reason: transfer.ReasonVolumePending, Message: fmt.Sprintf("claim %s is being deleted; when it is gone, the restore begins with a new claim", seen.claim.Name)}
 	case seen.dataSize > room.Value():
-		return &problem{transfer.ReasonVolumeTooSmall, fmt.Sprintf("spec.storage: the backup holds %s of data, which is more than %s; raise spec.storage", transfer.Size(seen.dataSize), room.String()), true}
+		return &report.Problem{Reason: transfer.ReasonVolumeTooSmall, Message: fmt.Sprintf("spec.storage: the backup holds %s of data, which is more than %s; raise spec.storage", transfer.Size(seen.dataSize), room.String()), Stalled: true}
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func underWayStep(cluster v1.MySQLCluster, seen restoreObserved, status v1.Resto
 	}
 	act, found := decideVersion(cluster, seen, made)
 	going := watched(cluster, seen)
-	if found != nil && found.stalled && !going.stalled {
+	if found != nil && found.Stalled && !going.Stalled {
 		going = *found
 	}
 	return restoreStep{act, status, going}
@@ -144,13 +145,13 @@ func underWayStep(cluster v1.MySQLCluster, seen restoreObserved, status v1.Resto
 func decideUntold(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	const accidents = 2
 	if status.Attempts > accidents && seen.ended < restoreBackoff(status.Attempts-accidents) {
-		return waitWithoutJob(status, problem{transfer.ReasonRestoreFailed, fmt.Sprintf("the operator does not know whether %s was restored: %s; check that --agent-image names the operator's image. The operator tries again within half an hour", sourceOf(cluster), seen.state.Message), true})
+		return waitWithoutJob(status, report.Problem{Reason: transfer.ReasonRestoreFailed, Message: fmt.Sprintf("the operator does not know whether %s was restored: %s; check that --agent-image names the operator's image. The operator tries again within half an hour", sourceOf(cluster), seen.state.Message), Stalled: true})
 	}
 	return restoreStep{restoreDropJob, status, underWay("checking what was restored to the volume, because the Pod that restored no longer reports it")}
 }
 
 // watched describes a Job that has not ended.
-func watched(cluster v1.MySQLCluster, seen restoreObserved) problem {
+func watched(cluster v1.MySQLCluster, seen restoreObserved) report.Problem {
 	state := seen.state
 	going := fmt.Sprintf("restoring %s to %s", sourceOf(cluster), namesOf(cluster).volume(0))
 	if state.Phase == transfer.Running {
@@ -164,11 +165,11 @@ func watched(cluster v1.MySQLCluster, seen restoreObserved) problem {
 	}
 	switch {
 	case seen.refused != "":
-		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), true}
+		return report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
 	case state.Reason == transfer.ReasonImagePullFailed:
-		return problem{state.Reason, state.Message + "; check that the node may pull the operator's image", true}
+		return report.Problem{Reason: state.Reason, Message: state.Message + "; check that the node may pull the operator's image", Stalled: true}
 	case state.Waiting != "":
-		return problem{cmp.Or(state.Reason, transfer.ReasonRestoring), state.Message, false}
+		return report.Problem{Reason: cmp.Or(state.Reason, transfer.ReasonRestoring), Message: state.Message}
 	case state.Reason != "":
 		// Only Kubernetes decides whether it creates another Pod, or gives up.
 		return underWay(fmt.Sprintf("%s; the last attempt ended with %s: %s", going, state.Reason, state.Message))
@@ -191,7 +192,7 @@ func decideFailed(cluster v1.MySQLCluster, seen restoreObserved, status v1.Resto
 	}
 	reason := cmp.Or(seen.state.Reason, transfer.ReasonRestoreFailed)
 	message := fmt.Sprintf("%s was not restored: %s; %s", sourceOf(cluster), seen.state.Message, remedy(reason, seen))
-	return waitWithoutJob(status, problem{reason, message, true})
+	return waitWithoutJob(status, report.Problem{Reason: reason, Message: message, Stalled: true})
 }
 
 // remedy returns what a user can do about a restore that failed.
@@ -217,16 +218,16 @@ func remedy(reason string, seen restoreObserved) string {
 func complete(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	told, at := *seen.state.Outcome, metav1.NewTime(seen.now.Truncate(time.Second))
 	status.Phase, status.Progress, status.CompletionTime = v1.RestoreCompleted, nil, &at
-	status.Checksum, status.ServerVersion = told.Checksum, brief(told.ServerVersion, longestWord)
-	status.GTIDExecuted = brief(told.GTIDExecuted, longestGTIDs)
+	status.Checksum, status.ServerVersion = told.Checksum, report.Brief(told.ServerVersion, longestWord)
+	status.GTIDExecuted = report.Brief(told.GTIDExecuted, longestGTIDs)
 	if seen.order != nil {
 		status.Checksum = cmp.Or(status.Checksum, seen.order.Checksum)
 	}
 	if told.Used {
 		status.Adopted, status.Checksum = true, ""
-		return restoreStep{restoreRecord, status, problem{transfer.ReasonRestoreAdopted, adoptedNote(cluster, seen) + "; the operator is creating the members", false}}
+		return restoreStep{restoreRecord, status, report.Problem{Reason: transfer.ReasonRestoreAdopted, Message: adoptedNote(cluster, seen) + "; the operator is creating the members"}}
 	}
-	return restoreStep{restoreRecord, status, problem{reasonCreatingMembers, sourceOf(cluster) + " is restored; the operator is creating the members", false}}
+	return restoreStep{restoreRecord, status, report.Problem{Reason: reasonCreatingMembers, Message: sourceOf(cluster) + " is restored; the operator is creating the members"}}
 }
 
 // adoptedNote says that nothing was restored, and how to get the backup.
@@ -245,15 +246,17 @@ func claimsOf(seen restoreObserved) []string {
 }
 
 // waitWithoutJob waits for a user, or for another event, while no Job runs.
-func waitWithoutJob(status v1.RestoreStatus, found problem) restoreStep {
+func waitWithoutJob(status v1.RestoreStatus, found report.Problem) restoreStep {
 	status.Progress = nil
-	if status.Phase == v1.RestoreRunning && found.stalled {
+	if status.Phase == v1.RestoreRunning && found.Stalled {
 		status.Phase = v1.RestoreFailed
 	}
 	return restoreStep{restoreWatch, status, found}
 }
 
-func underWay(message string) problem { return problem{transfer.ReasonRestoring, message, false} }
+func underWay(message string) report.Problem {
+	return report.Problem{Reason: transfer.ReasonRestoring, Message: message}
+}
 
 func sourceOf(cluster v1.MySQLCluster) string {
 	if cluster.Spec.FromBackup != "" {
@@ -296,9 +299,9 @@ func restoreStatus(cluster v1.MySQLCluster, step restoreStep) v1.MySQLClusterSta
 	status := previousStatus(cluster)
 	status.Restore = &step.status
 	status.Phase = v1.PhaseWaiting
-	if begun := step.status.Phase != v1.RestorePending; begun && !step.found.stalled {
+	if begun := step.status.Phase != v1.RestorePending; begun && !step.found.Stalled {
 		status.Phase = v1.PhaseRestoring
 	}
-	setProblem(&status, step.found)
+	conditionsOf(&status).Problem(step.found)
 	return status
 }

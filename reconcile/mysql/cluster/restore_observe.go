@@ -16,6 +16,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -25,7 +26,7 @@ type restoreObserved struct {
 	now time.Time
 	// order is what to restore; nil while that is unknown or an input is missing, and then lacking says what.
 	order   *transfer.RestoreOrder
-	lacking *problem
+	lacking *report.Problem
 	// inputs identifies everything that the order only names: while it stays the same, a restore that failed fails again.
 	inputs string
 	// dataSize is how many bytes to restore; 0 is unknown. dataVersion is the MySQL release that made them; empty is unknown.

@@ -10,6 +10,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -58,10 +59,10 @@ func overridden(location v1.BackupLocation, settings *v1.RestoreSettings) v1.Bac
 }
 
 // notRestorable says why an instance cannot be restored; nil if it can. instance is nil if it does not exist.
-func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, seen restoreObserved) *problem {
+func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, seen restoreObserved) *report.Problem {
 	name := cluster.Spec.FromBackup
-	about := func(reason, format string, values ...any) *problem {
-		return &problem{reason, "spec.fromBackup: " + fmt.Sprintf(format, values...), true}
+	about := func(reason, format string, values ...any) *report.Problem {
+		return &report.Problem{Reason: reason, Message: "spec.fromBackup: " + fmt.Sprintf(format, values...), Stalled: true}
 	}
 	switch {
 	case instance == nil:
@@ -71,7 +72,7 @@ func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, se
 	case instance.Status.Phase == v1.BackupFailed:
 		return about(transfer.ReasonBackupFailed, "MySQLBackupInstance %q failed, so there is no backup of that name; delete this MySQLCluster and apply it with another backup", name)
 	case instance.Status.Phase != v1.BackupCompleted:
-		return &problem{transfer.ReasonBackupNotCompleted, fmt.Sprintf("spec.fromBackup: MySQLBackupInstance %q is not complete yet; the operator restores the cluster once it is", name), false}
+		return &report.Problem{Reason: transfer.ReasonBackupNotCompleted, Message: fmt.Sprintf("spec.fromBackup: MySQLBackupInstance %q is not complete yet; the operator restores the cluster once it is", name)}
 	case instance.Status.Location == nil || instance.Status.Location.URL == "":
 		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q does not say where its data is (status.location); name the place in spec.fromBackupURL of a new MySQLCluster", name)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -55,12 +56,12 @@ func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1
 }
 
 // observeInputs reads what a location names. versions identifies what it finds, so that a change is noticed.
-func (r *reconciler) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *problem, versions []string, err error) {
+func (r *reconciler) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *report.Problem, versions []string, err error) {
 	credentials := map[string][]byte{}
 	for _, wanted := range needsOf(location) {
 		found, err := r.api.Get(ctx, secrets(), namespace, wanted.name)
 		if apierrors.IsNotFound(err) {
-			return &problem{wanted.reason, fmt.Sprintf("Secret %q, which is needed to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), true}, nil, nil
+			return &report.Problem{Reason: wanted.reason, Message: fmt.Sprintf("Secret %q, which is needed to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), Stalled: true}, nil, nil
 		}
 		if err != nil {
 			return nil, nil, err
@@ -70,7 +71,7 @@ func (r *reconciler) observeInputs(ctx context.Context, namespace string, locati
 			return nil, nil, err
 		}
 		if wanted.key != "" && len(content[wanted.key]) == 0 {
-			return &problem{wanted.reason, fmt.Sprintf("Secret %q has no value under the key %q, which decrypts the backup; add it, or name another Secret in spec.restore.%s", wanted.name, wanted.key, wanted.field), true}, nil, nil
+			return &report.Problem{Reason: wanted.reason, Message: fmt.Sprintf("Secret %q has no value under the key %q, which decrypts the backup; add it, or name another Secret in spec.restore.%s", wanted.name, wanted.key, wanted.field), Stalled: true}, nil, nil
 		}
 		if wanted.name == location.Secret {
 			credentials = content
@@ -82,7 +83,7 @@ func (r *reconciler) observeInputs(ctx context.Context, namespace string, locati
 	}
 	claim, err := r.api.Get(ctx, volumes(), namespace, location.Claim)
 	if apierrors.IsNotFound(err) {
-		return &problem{transfer.ReasonClaimNotFound, fmt.Sprintf("PersistentVolumeClaim %q, which holds the backup, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), true}, nil, nil
+		return &report.Problem{Reason: transfer.ReasonClaimNotFound, Message: fmt.Sprintf("PersistentVolumeClaim %q, which holds the backup, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), Stalled: true}, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +105,7 @@ func needsOf(location v1.BackupLocation) []need {
 
 // endpointRefused checks whether credentials may be sent to the server in the URL, so that the operator creates no Pod that would have to
 // refuse. The Pod checks again, with the current content of its Secret, and reports other faults of the URL.
-func endpointRefused(location v1.BackupLocation, credentials map[string][]byte) *problem {
+func endpointRefused(location v1.BackupLocation, credentials map[string][]byte) *report.Problem {
 	err := destination.CheckEndpoint(location.URL, credentials)
 	store, ok := errors.AsType[*destination.StoreError](err)
 	if !ok || store.Kind != destination.KindEndpoint {
@@ -114,7 +115,7 @@ func endpointRefused(location v1.BackupLocation, credentials map[string][]byte) 
 	if location.Secret != "" {
 		remedy = fmt.Sprintf("put the server's URL under the key \"endpoint\" of Secret %q, or ", location.Secret) + remedy
 	}
-	return &problem{transfer.ReasonDestinationRefused, fmt.Sprintf("%v; if you trust that server, %s", err, remedy), true}
+	return &report.Problem{Reason: transfer.ReasonDestinationRefused, Message: fmt.Sprintf("%v; if you trust that server, %s", err, remedy), Stalled: true}
 }
 
 func versionOf(object *unstructured.Unstructured) string {

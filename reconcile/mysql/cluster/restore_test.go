@@ -14,6 +14,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -111,7 +112,9 @@ func others(names ...string) func(*restoreObserved) {
 }
 
 func lacking(reason string) func(*restoreObserved) {
-	return func(seen *restoreObserved) { seen.order, seen.lacking = nil, &problem{reason, "it is missing", true} }
+	return func(seen *restoreObserved) {
+		seen.order, seen.lacking = nil, &report.Problem{Reason: reason, Message: "it is missing", Stalled: true}
+	}
 }
 
 func TestDecideRestore(t *testing.T) {
@@ -186,10 +189,10 @@ func TestDecideRestore(t *testing.T) {
 			t.Parallel()
 			cluster := fromNightly(test.before...)
 			step := decideRestore(cluster, restoreScene(cluster, test.seen...))
-			got := fmt.Sprintf("%s, %s: %s %t", step.act, step.status.Phase, step.found.reason, step.found.stalled)
+			got := fmt.Sprintf("%s, %s: %s %t", step.act, step.status.Phase, step.found.Reason, step.found.Stalled)
 			want := fmt.Sprintf("%s, %s: %s %t", test.act, test.phase, test.reason, test.stalled)
-			if got != want || !strings.Contains(step.found.message, test.says) {
-				t.Errorf("got  %s (%s)\nwant %s (…%s…)", got, step.found.message, want, test.says)
+			if got != want || !strings.Contains(step.found.Message, test.says) {
+				t.Errorf("got  %s (%s)\nwant %s (…%s…)", got, step.found.Message, want, test.says)
 			}
 		})
 	}
@@ -300,9 +303,9 @@ func TestWhatAnInstanceMustBeToBeRestored(t *testing.T) {
 			t.Parallel()
 			found := notRestorable(fromNightly(test.before...), test.instance, test.seen)
 			if found == nil {
-				found = &problem{}
+				found = &report.Problem{}
 			}
-			if found.reason != test.reason || found.stalled != test.stalled || !strings.Contains(found.message, test.says) {
+			if found.Reason != test.reason || found.Stalled != test.stalled || !strings.Contains(found.Message, test.says) {
 				t.Errorf("got %+v, want %s (…%s…)", found, test.reason, test.says)
 			}
 		})
@@ -472,7 +475,7 @@ func TestARestoreSendsCredentialsNowhereElse(t *testing.T) {
 			if (found != nil) != (test.want != "") {
 				t.Fatalf("found %+v, want %q", found, test.want)
 			}
-			if found != nil && (found.reason != transfer.ReasonDestinationRefused || !found.stalled || !strings.Contains(found.message, test.want)) {
+			if found != nil && (found.Reason != transfer.ReasonDestinationRefused || !found.Stalled || !strings.Contains(found.Message, test.want)) {
 				t.Errorf("found %+v, want %q", found, test.want)
 			}
 		})

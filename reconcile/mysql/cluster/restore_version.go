@@ -7,6 +7,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -25,7 +26,7 @@ func restored(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreSt
 	switch {
 	case found == nil:
 		return complete(cluster, seen, status)
-	case found.stalled && act == restoreWatch:
+	case found.Stalled && act == restoreWatch:
 		return waitWithoutJob(status, *found)
 	}
 	return restoreStep{act, status, *found}
@@ -33,7 +34,7 @@ func restored(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreSt
 
 // decideVersion decides how to learn the version of the cluster's image, and what to report meanwhile; nil if the image can start the data.
 // made is the MySQL release that the data is of; empty if unknown.
-func decideVersion(cluster v1.MySQLCluster, seen restoreObserved, made string) (restoreAct, *problem) {
+func decideVersion(cluster v1.MySQLCluster, seen restoreObserved, made string) (restoreAct, *report.Problem) {
 	server, image := seen.server, cluster.Spec.Image
 	asks := underWay(fmt.Sprintf("restoring %s; asking image %q for its version", sourceOf(cluster), image))
 	switch {
@@ -49,24 +50,24 @@ func decideVersion(cluster v1.MySQLCluster, seen restoreObserved, made string) (
 		if server.ended >= versionAgain {
 			return restoreDropVersion, &asks
 		}
-		return restoreWatch, &problem{transfer.ReasonVersionMismatch, fmt.Sprintf("spec.image: mysqld of image %q did not report its version: %s; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, server.state.Message, server.job.Name), true}
+		return restoreWatch, &report.Problem{Reason: transfer.ReasonVersionMismatch, Message: fmt.Sprintf("spec.image: mysqld of image %q did not report its version: %s; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, server.state.Message, server.job.Name), Stalled: true}
 	case server.refused != "":
-		return restoreWatch, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", server.job.Name, server.refused), true}
+		return restoreWatch, &report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", server.job.Name, server.refused), Stalled: true}
 	case server.state.Reason == transfer.ReasonImagePullFailed:
-		return restoreWatch, &problem{transfer.ReasonImagePullFailed, server.state.Message + "; check spec.image, and that the node may pull it", true}
+		return restoreWatch, &report.Problem{Reason: transfer.ReasonImagePullFailed, Message: server.state.Message + "; check spec.image, and that the node may pull it", Stalled: true}
 	case server.state.Message != "":
-		asks.message += ": " + server.state.Message
+		asks.Message += ": " + server.state.Message
 	}
 	return restoreWatch, &asks
 }
 
 // versionMismatch says why an image cannot start the data; nil if it can.
-func versionMismatch(cluster v1.MySQLCluster, image, made string) *problem {
+func versionMismatch(cluster v1.MySQLCluster, image, made string) *report.Problem {
 	if made == "" {
 		return nil // restored by an operator that did not record it
 	}
 	if err := agent.CanStart(image, made); err != nil {
-		return &problem{transfer.ReasonVersionMismatch, fmt.Sprintf("%s cannot be started: %v; change spec.image", sourceOf(cluster), err), true}
+		return &report.Problem{Reason: transfer.ReasonVersionMismatch, Message: fmt.Sprintf("%s cannot be started: %v; change spec.image", sourceOf(cluster), err), Stalled: true}
 	}
 	return nil
 }

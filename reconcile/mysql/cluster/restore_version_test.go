@@ -61,10 +61,10 @@ func TestARestoreIsCompleteWhenTheImageFits(t *testing.T) {
 			t.Parallel()
 			cluster := fromNightly(begun(v1.RestoreRunning, 0))
 			step := decideRestore(cluster, restoreScene(cluster, append([]func(*restoreObserved){withClaim(corev1.ClaimBound, "1Gi")}, test.seen...)...))
-			got := fmt.Sprintf("%s, %s: %s %t", step.act, step.status.Phase, step.found.reason, step.found.stalled)
+			got := fmt.Sprintf("%s, %s: %s %t", step.act, step.status.Phase, step.found.Reason, step.found.Stalled)
 			want := fmt.Sprintf("%s, %s: %s %t", test.act, test.phase, test.reason, test.stalled)
-			if got != want || !strings.Contains(step.found.message, test.says) {
-				t.Errorf("got  %s (%s)\nwant %s (…%s…)", got, step.found.message, want, test.says)
+			if got != want || !strings.Contains(step.found.Message, test.says) {
+				t.Errorf("got  %s (%s)\nwant %s (…%s…)", got, step.found.Message, want, test.says)
 			}
 		})
 	}

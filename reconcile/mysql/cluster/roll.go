@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -22,9 +21,9 @@ const AnnotationRestartPrimary = prefix + "restart-primary-for"
 // conditionPrimaryFirst is present while an update of the members is held back because it would restart the primary before replicas.
 const conditionPrimaryFirst = reasonPrimaryFirst
 
-// rollout is the progress of an update of the members, and what limits it. Kubernetes restarts members from the highest number down, each once
-// the one before it is ready. It would restart a primary that is not member 0 before the replicas below it, and perhaps before any replica
-// has tried the update.
+// rollout is the progress of an update of the members, and what limits it. Kubernetes restarts members from the highest number down, each
+// once the one before it is ready. It would restart a primary that is not member 0 before the replicas below it, and perhaps before any
+// replica has tried the update.
 type rollout struct {
 	n names
 	// primary is the number of the member that takes writes; recorded reports whether the record names it. Without a record, it is the
@@ -51,7 +50,7 @@ type rollout struct {
 
 // allowedUpdate returns the update that a user allowed to restart the primary. It shortens a value that is longer than a name can be.
 func allowedUpdate(cluster v1.MySQLCluster) string {
-	return brief(cluster.Annotations[AnnotationRestartPrimary], longestWord)
+	return report.Brief(cluster.Annotations[AnnotationRestartPrimary], longestWord)
 }
 
 // rolloutOf returns the progress of an update from what was observed.
@@ -188,14 +187,14 @@ func (r rollout) members(ordinals []int) string {
 }
 
 // roll returns the progress of an update after the pass. If the pass has written the StatefulSet, its status is not known yet.
-func (r report) roll() rollout {
+func (r passResult) roll() rollout {
 	now := rolloutOf(r.cluster, r.seen)
 	now.known = now.known && !r.children.rolled
 	return now
 }
 
 // nextUpdateNote says that the spec asks for another update while an allowed one is in progress; empty if it does not.
-func (r report) nextUpdateNote() string {
+func (r passResult) nextUpdateNote() string {
 	if !r.children.waits || r.upgradeWaits() != "" {
 		return ""
 	}
@@ -205,29 +204,29 @@ func (r report) nextUpdateNote() string {
 }
 
 // heldBack returns an update that waits for a user, or for the cluster to be healthy; nil for none.
-func (r report) heldBack() *problem {
+func (r passResult) heldBack() *report.Problem {
 	now := r.roll()
 	if message := now.message(); message != "" {
-		return &problem{reasonPrimaryFirst, message, true}
+		return &report.Problem{Reason: reasonPrimaryFirst, Message: message, Stalled: true}
 	}
 	if message := now.blocked(); message != "" {
-		return &problem{reasonUpgradeBlocked, message, true}
+		return &report.Problem{Reason: reasonUpgradeBlocked, Message: message, Stalled: true}
 	}
 	if message := r.upgradeWaits(); message != "" {
-		return &problem{reasonUpgradeBlocked, message, false}
+		return &report.Problem{Reason: reasonUpgradeBlocked, Message: message}
 	}
 	return nil
 }
 
 // isOver reports whether there is nothing left to wait for but a user. Either there is no note, or it follows from an update that is held
 // back: agents have another release as long as their Pods have.
-func (r report) isOver(note *problem) bool {
-	return note == nil || note.reason == string(replication.ReasonAgentRelease) && r.roll().isHeld()
+func (r passResult) isOver(note *report.Problem) bool {
+	return note == nil || note.Reason == string(replication.ReasonAgentRelease) && r.roll().isHeld()
 }
 
 // leftToDo returns what is not as it should be although all members serve; nil for nothing. With agents of an earlier release, commits may
 // not get more copies until the update continues.
-func (r report) leftToDo(note *problem) *problem {
+func (r passResult) leftToDo(note *report.Problem) *report.Problem {
 	if note != nil {
 		return cmp.Or(r.rootPassword(), r.children.held, r.heldBack())
 	}
@@ -236,15 +235,13 @@ func (r report) leftToDo(note *problem) *problem {
 
 // describeRoll sets or removes the conditions PrimaryWouldRestartFirst and UpgradeBlocked. They stay as they are while the operator does
 // not know.
-func (r report) describeRoll(status *v1.MySQLClusterStatus) {
+func (r passResult) describeRoll(status *v1.MySQLClusterStatus) {
 	r.describeUpgrade(status)
 	now := r.roll()
 	switch message := cmp.Or(r.nextUpdateNote(), now.message()); {
 	case message != "":
-		reconcile.SetCondition(&status.Conditions, metav1.Condition{
-			Type: conditionPrimaryFirst, Status: metav1.ConditionTrue, Reason: reasonPrimaryFirst, Message: message, ObservedGeneration: status.ObservedGeneration,
-		})
+		conditionsOf(status).Set(conditionPrimaryFirst, metav1.ConditionTrue, reasonPrimaryFirst, message)
 	case now.known || now.bound() == 0:
-		meta.RemoveStatusCondition(&status.Conditions, conditionPrimaryFirst)
+		conditionsOf(status).Remove(conditionPrimaryFirst)
 	}
 }

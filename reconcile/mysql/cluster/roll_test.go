@@ -200,8 +200,8 @@ func TestStatusTellsWhatIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestAHeldBackUpdateIsReportedOnce: when it begins. It is not reported again when nothing else is left to wait for, nor while the StatefulSet
-// is written.
+// TestAHeldBackUpdateIsReportedOnce: when it begins. It is not reported again when nothing else is left to wait for, nor while the
+// StatefulSet is written.
 func TestAHeldBackUpdateIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	s := held(t, "a a a")

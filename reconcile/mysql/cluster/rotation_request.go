@@ -4,6 +4,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 const (
@@ -34,7 +36,7 @@ func rotationRequestOf(annotations map[string]string) rotationRequest {
 	if value, given := annotations[AnnotationOverlap]; given {
 		overlap, err := time.ParseDuration(value)
 		if err != nil || overlap < 0 || overlap > longestOverlap {
-			asked.fault = fmt.Sprintf("annotation %s=%q is not a duration between 0s and %dh, such as 168h; the default overlap of %dh applies", AnnotationOverlap, brief(value, longestWord),
+			asked.fault = fmt.Sprintf("annotation %s=%q is not a duration between 0s and %dh, such as 168h; the default overlap of %dh applies", AnnotationOverlap, report.Brief(value, longestWord),
 				int(longestOverlap.Hours()), int(clientOverlap.Hours()))
 		} else {
 			asked.overlap = &overlap
@@ -43,7 +45,7 @@ func rotationRequestOf(annotations map[string]string) rotationRequest {
 	if value, given := annotations[AnnotationRotate]; given {
 		before, err := time.Parse(time.RFC3339, value)
 		if err != nil {
-			asked.fault = fmt.Sprintf("annotation %s=%q is not a time such as 2026-12-31T15:00:00Z; the operator replaces no CA for it", AnnotationRotate, brief(value, longestWord))
+			asked.fault = fmt.Sprintf("annotation %s=%q is not a time such as 2026-12-31T15:00:00Z; the operator replaces no CA for it", AnnotationRotate, report.Brief(value, longestWord))
 		} else {
 			asked.before = before
 		}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -52,12 +53,10 @@ func rotationIn(status v1.MySQLClusterStatus) *rotation {
 // describeRotation sets or removes the condition CertificateRotation.
 func describeRotation(status *v1.MySQLClusterStatus, now *rotation) {
 	if now == nil {
-		meta.RemoveStatusCondition(&status.Conditions, conditionRotation)
+		conditionsOf(status).Remove(conditionRotation)
 		return
 	}
-	reconcile.SetCondition(&status.Conditions, metav1.Condition{
-		Type: conditionRotation, Status: now.is, Reason: now.reason, Message: now.message, ObservedGeneration: status.ObservedGeneration,
-	})
+	conditionsOf(status).Set(conditionRotation, now.is, now.reason, now.message)
 }
 
 // rotationEvents turns changes of a rotation into events.
@@ -82,16 +81,16 @@ func rotationEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 // a Secret within about a minute.
 const lostPatience = 3 * time.Minute
 
-// waitForTrust returns a problem while members cannot trust this operator yet: the key of the CA that they trust is lost, and not all running
-// members have the new one. That they do not answer then means nothing, and the operator decides nothing on it; nil otherwise.
-func (p certificateState) waitForTrust(cluster v1.MySQLCluster, seen observed) *problem {
+// waitForTrust returns a problem while members cannot trust this operator yet: the key of the CA that they trust is lost, and not all
+// running members have the new one. That they do not answer then means nothing, and the operator decides nothing on it; nil otherwise.
+func (p certificateState) waitForTrust(cluster v1.MySQLCluster, seen observed) *report.Problem {
 	if p.lost.IsZero() || cluster.Status.Primary == "" || seen.now.Sub(p.lost) > lostPatience {
 		return nil
 	}
 	for at, address := range seen.addresses() {
 		if address != "" && seen.members[at].Status == nil {
-			return &problem{reasonAuthorityLost, fmt.Sprintf("the Secret with the cluster's CA was lost, and the operator created a new CA; waiting until %s trusts it, which takes about a minute. "+
-				"mysqld keeps running, and clients need no change", seen.members[at].Name), false}
+			return &report.Problem{Reason: reasonAuthorityLost, Message: fmt.Sprintf("the Secret with the cluster's CA was lost, and the operator created a new CA; waiting until %s trusts it, which takes about a minute. "+
+				"mysqld keeps running, and clients need no change", seen.members[at].Name)}
 		}
 	}
 	return nil
@@ -114,8 +113,8 @@ func usesOf(seen observed) string {
 	return uses
 }
 
-// isStepDue reports whether the next step of a rotation waited only for what has been done by now: by the members, or by the pass itself, which
-// applies the ConfigMap.
+// isStepDue reports whether the next step of a rotation waited only for what has been done by now: by the members, or by the pass itself,
+// which applies the ConfigMap.
 func (p certificateState) isStepDue(uses string) bool {
 	return p.unpublished || p.awaited && uses == p.digest
 }

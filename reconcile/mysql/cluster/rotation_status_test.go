@@ -85,7 +85,7 @@ func TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow(t *testing.T) {
 	} {
 		test.scene.seen.now = at
 		found := certificateState{lost: test.lost}.waitForTrust(test.scene.cluster, test.scene.seen)
-		if (found == nil) != (test.waits == "") || found != nil && (!strings.Contains(found.message, test.waits) || found.stalled) {
+		if (found == nil) != (test.waits == "") || found != nil && (!strings.Contains(found.Message, test.waits) || found.Stalled) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}

@@ -15,13 +15,14 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 // userSecret checks the Secret that the user names for root's password; nil if it is valid.
-func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*problem, error) {
+func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*report.Problem, error) {
 	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
 	if apierrors.IsNotFound(err) {
-		return &problem{reasonSecretNotFound, fmt.Sprintf("spec.secret: Secret %q does not exist in namespace %q; create it with root's password under the key %q", name, n.namespace, agent.PasswordKey), true}, nil
+		return &report.Problem{Reason: reasonSecretNotFound, Message: fmt.Sprintf("spec.secret: Secret %q does not exist in namespace %q; create it with root's password under the key %q", name, n.namespace, agent.PasswordKey), Stalled: true}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*pro
 		return nil, err
 	}
 	if fault := passwordFault(content); fault != "" {
-		return &problem{reasonSecretInvalid, fmt.Sprintf("spec.secret: Secret %q %s", name, fault), true}, nil
+		return &report.Problem{Reason: reasonSecretInvalid, Message: fmt.Sprintf("spec.secret: Secret %q %s", name, fault), Stalled: true}, nil
 	}
 	return nil, nil //nolint:nilnil // no problem, and no error in looking for one
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -53,9 +54,9 @@ const (
 )
 
 // decideSettings decides what to do about settings or an image that the members do not have yet, and what to report meanwhile.
-func decideSettings(cluster v1.MySQLCluster, q settingsCheck) (settingsAct, *problem) {
+func decideSettings(cluster v1.MySQLCluster, q settingsCheck) (settingsAct, *report.Problem) {
 	image := cluster.Spec.Image
-	asks := problem{reasonMembersNotReady, fmt.Sprintf("asking image %q whether its mysqld accepts the settings, before any member restarts", image), false}
+	asks := report.Problem{Reason: reasonMembersNotReady, Message: fmt.Sprintf("asking image %q whether its mysqld accepts the settings, before any member restarts", image)}
 	switch {
 	case len(q.judged.Faults) > 0:
 		return settingsWait, notTaken("spec.config: " + strings.Join(q.judged.Faults, "; "))
@@ -74,31 +75,31 @@ func decideSettings(cluster v1.MySQLCluster, q settingsCheck) (settingsAct, *pro
 }
 
 // decideUnanswered decides what to do while an image that was asked has given no answer, or will give none.
-func decideUnanswered(image string, q settingsCheck, asks problem) (settingsAct, *problem) {
+func decideUnanswered(image string, q settingsCheck, asks report.Problem) (settingsAct, *report.Problem) {
 	switch ended := q.state.Phase == transfer.Succeeded || q.state.Phase == transfer.Failed; {
 	case ended && q.ended >= versionAgain:
 		return settingsDrop, &asks
 	case ended:
-		return settingsWait, &problem{reasonImageUnusable, fmt.Sprintf("spec.image: image %q did not report whether its mysqld accepts the settings; it must have mysqld on its PATH; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, q.job.Name), true}
+		return settingsWait, &report.Problem{Reason: reasonImageUnusable, Message: fmt.Sprintf("spec.image: image %q did not report whether its mysqld accepts the settings; it must have mysqld on its PATH; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, q.job.Name), Stalled: true}
 	case q.pending >= versionAgain:
 		// The cause may be fixed by now: imagePullSecrets, for example, reach only Pods that are created after them.
 		return settingsDrop, &asks
 	case q.refused != "":
-		return settingsWait, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create the Pod of Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), true}
+		return settingsWait, &report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), Stalled: true}
 	case q.state.Reason == transfer.ReasonImagePullFailed:
-		return settingsWait, &problem{reasonImagePull, fmt.Sprintf("spec.image %s cannot be pulled: %s; check its name and that the node may pull it. The members keep the image that they have", image, q.state.Message), true}
+		return settingsWait, &report.Problem{Reason: reasonImagePull, Message: fmt.Sprintf("spec.image %s cannot be pulled: %s; check its name and that the node may pull it. The members keep the image that they have", image, q.state.Message), Stalled: true}
 	case q.state.Message != "":
-		asks.message += ": " + q.state.Message
+		asks.Message += ": " + q.state.Message
 	}
 	return settingsWait, &asks
 }
 
 // decideAnswer decides what follows from an image's answer.
-func decideAnswer(cluster v1.MySQLCluster, answer agent.Answer) (settingsAct, *problem) {
+func decideAnswer(cluster v1.MySQLCluster, answer agent.Answer) (settingsAct, *report.Problem) {
 	image := cluster.Spec.Image
 	switch {
 	case agent.IsOlderSeries(answer.Version, cluster.Status.Version):
-		return settingsWait, &problem{reasonDowngrade, fmt.Sprintf("spec.image: image %q has MySQL %s, which cannot open the data of MySQL %s: set spec.image back to that release; nothing was changed", image, answer.Version, cluster.Status.Version), true}
+		return settingsWait, &report.Problem{Reason: reasonDowngrade, Message: fmt.Sprintf("spec.image: image %q has MySQL %s, which cannot open the data of MySQL %s: set spec.image back to that release; nothing was changed", image, answer.Version, cluster.Status.Version), Stalled: true}
 	case answer.Accepted:
 		return settingsApply, nil
 	case len(answer.Refused) == 0:
@@ -107,12 +108,12 @@ func decideAnswer(cluster v1.MySQLCluster, answer agent.Answer) (settingsAct, *p
 	return settingsWait, notTaken(fmt.Sprintf("mysqld of image %q does not accept %s", image, strings.Join(answer.Refused, ", ")))
 }
 
-func notTaken(why string) *problem {
-	return &problem{reasonSettings, why + "; correct spec.config or spec.plugins; until then no member restarts", true}
+func notTaken(why string) *report.Problem {
+	return &report.Problem{Reason: reasonSettings, Message: why + "; correct spec.config or spec.plugins; until then no member restarts", Stalled: true}
 }
 
 // settingsProblem returns why the members do not get the StatefulSet that they should have; nil if nothing prevents it.
-func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, spec setSpec) (*problem, error) {
+func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, spec setSpec) (*report.Problem, error) {
 	key, of := keyOf(cluster), childInputs{uid: cluster.UID, digest: digest(seen.versions, fmt.Sprint(cluster.Generation))}
 	if known := r.memory.heldSettings(key, of, r.now()); known != nil {
 		return known, nil
@@ -130,7 +131,7 @@ func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Un
 		err = r.api.Delete(ctx, jobs(), asked.jobObject)
 	case settingsApply, settingsWait:
 	}
-	if refused := problemOf(err); refused != nil {
+	if refused := report.FromError(err); refused != nil {
 		found, err = refused, nil
 	}
 	if err == nil && found != nil && act == settingsWait {

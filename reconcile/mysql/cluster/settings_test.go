@@ -13,6 +13,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -62,9 +63,9 @@ func TestNoMemberRestartsForWhatItsMysqldWouldNotTake(t *testing.T) {
 		test.q.order = order
 		act, found := decideSettings(cluster, test.q)
 		if found == nil {
-			found = &problem{}
+			found = &report.Problem{}
 		}
-		if act != test.act || found.reason != test.reason || found.stalled != test.stalled || !strings.Contains(found.message, test.says) {
+		if act != test.act || found.Reason != test.reason || found.Stalled != test.stalled || !strings.Contains(found.Message, test.says) {
 			t.Errorf("%s: act %d, %+v", name, act, *found)
 		}
 	}
@@ -171,11 +172,11 @@ func TestRefusedSettingsAreNotJudgedAtEveryLook(t *testing.T) {
 	t.Parallel()
 	m, key, of := newMemory(), keyOf(v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}), childInputs{uid: "1", digest: 7}
 	at := metav1.Now().Time
-	m.holdSettings(key, heldBackResult{of, problem{reasonSettings, "x", true}, at.Add(versionAgain)})
-	if found := m.heldSettings(key, of, at); found == nil || found.reason != reasonSettings {
+	m.holdSettings(key, heldBackResult{of, report.Problem{Reason: reasonSettings, Message: "x", Stalled: true}, at.Add(versionAgain)})
+	if found := m.heldSettings(key, of, at); found == nil || found.Reason != reasonSettings {
 		t.Errorf("found %+v", found)
 	}
-	for name, found := range map[string]*problem{
+	for name, found := range map[string]*report.Problem{
 		"later":           m.heldSettings(key, of, at.Add(versionAgain)),
 		"after a change":  m.heldSettings(key, childInputs{uid: "1", digest: 8}, at),
 		"of another life": m.heldSettings(key, childInputs{uid: "2", digest: 7}, at),

@@ -6,11 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
@@ -79,12 +76,6 @@ func plainSettings(config map[string]string) map[string]string {
 
 // describeMemory sets or removes the condition MemoryOvercommitted.
 func describeMemory(status *v1.MySQLClusterStatus, cluster v1.MySQLCluster) {
-	told := overcommitted(cluster)
-	if told == "" {
-		meta.RemoveStatusCondition(&status.Conditions, conditionOvercommitted)
-		return
-	}
-	reconcile.SetCondition(&status.Conditions, metav1.Condition{
-		Type: conditionOvercommitted, Status: metav1.ConditionTrue, Reason: reasonConfig, Message: told, ObservedGeneration: status.ObservedGeneration,
-	})
+	message := overcommitted(cluster)
+	conditionsOf(status).SetIf(message != "", conditionOvercommitted, reasonConfig, message)
 }

@@ -69,8 +69,8 @@ func TestLargePoolsHaveTimeToStop(t *testing.T) {
 	}
 }
 
-// TestContainersThatGetMemoryAndCPU: the init container, which sizes mysqld, and the agent, whose metrics report it. Only the init container gets the
-// CPU.
+// TestContainersThatGetMemoryAndCPU: the init container, which sizes mysqld, and the agent, whose metrics report it. Only the init
+// container gets the CPU.
 func TestContainersThatGetMemoryAndCPU(t *testing.T) {
 	t.Parallel()
 	for limits, want := range map[string]map[string]string{

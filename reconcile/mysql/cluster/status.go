@@ -6,23 +6,23 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// report is the result of a pass. The status follows from it.
-type report struct {
+// passResult is the result of a pass. The status follows from it.
+type passResult struct {
 	cluster  v1.MySQLCluster
 	seen     observed
 	decision replication.Decision
 	// children is the result of applying the children. If the pass wrote the StatefulSet, the observed Pods are from before that.
 	children applyResult
 	// problem is what the pass encountered while it acted; nil for none.
-	problem *problem
+	problem *report.Problem
 	// matched reports whether the operator asked the primary to match hollow transactions; hollow are the events about that.
 	matched bool
 	hollow  []reconcile.Event
@@ -31,7 +31,7 @@ type report struct {
 }
 
 // status returns the whole status after a pass.
-func (r report) status() v1.MySQLClusterStatus {
+func (r passResult) status() v1.MySQLClusterStatus {
 	status := previousStatus(r.cluster)
 	record := r.decision.Record
 	status.Primary, status.Epoch, status.Revision = record.Primary, record.Epoch, record.Revision
@@ -69,7 +69,7 @@ func previousStatus(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
 
 // describeMembers sets the role and the state of every member. Transactions and lag change all the time, so they are updated only together
 // with something that users wait for: a status that followed every transaction would write to the API server continuously.
-func (r report) describeMembers(status *v1.MySQLClusterStatus) {
+func (r passResult) describeMembers(status *v1.MySQLClusterStatus) {
 	before := map[string]v1.Member{}
 	for _, member := range r.cluster.Status.Members {
 		before[member.Name] = member
@@ -113,29 +113,20 @@ func describe(member replication.Member, record replication.Record) v1.Member {
 		}
 		return described
 	}
-	described.State, described.Message = brief(string(member.Status.State), longestWord), brief(steadyMessage(*member.Status), longestMessage)
-	described.GTIDExecuted = brief(member.Status.Executed.String(), longestGTIDs)
-	described.LagSeconds, described.Version = member.Status.LagSeconds, brief(member.Status.Version, longestWord)
-	described.LacksRowsOf = brief(member.Status.KnownTablesWithoutRows().String(), longestMessage)
+	described.State, described.Message = report.Brief(string(member.Status.State), longestWord), report.Brief(steadyMessage(*member.Status), report.LongestMessage)
+	described.GTIDExecuted = report.Brief(member.Status.Executed.String(), longestGTIDs)
+	described.LagSeconds, described.Version = member.Status.LagSeconds, report.Brief(member.Status.Version, longestWord)
+	described.LacksRowsOf = report.Brief(member.Status.KnownTablesWithoutRows().String(), report.LongestMessage)
 	return described
 }
 
 const (
-	// longestMessage and longestGTIDs limit, in bytes, how much a status repeats of other programs' texts. The API server accepts neither a
-	// message of more than 32768 characters nor an object of more than 1.5 MiB, and the record of truth is written with them.
-	longestMessage = 4096
-	longestGTIDs   = 16384
+	// longestGTIDs limits, in bytes, how much a status repeats of a GTID set. The API server accepts no object of more than 1.5 MiB, and the
+	// record of truth is written with it.
+	longestGTIDs = 16384
 	// longestWord limits a single word, such as a version.
 	longestWord = 128
 )
-
-// brief shortens a text that is too long.
-func brief(text string, longest int) string {
-	if len(text) <= longest {
-		return text
-	}
-	return strings.ToValidUTF8(text[:longest], "") + "…"
-}
 
 // steadyMessage leaves out what an agent says about connections that come and go; the state shows that.
 func steadyMessage(status replication.Status) string {
@@ -154,7 +145,7 @@ func steadyMessage(status replication.Status) string {
 }
 
 // describeServing sets the Ready condition, and the fields that say the same in other words.
-func (r report) describeServing(status *v1.MySQLClusterStatus) {
+func (r passResult) describeServing(status *v1.MySQLClusterStatus) {
 	wanted := wantedReplicas(r.cluster)
 	serving := 0
 	for _, member := range r.seen.members {
@@ -166,20 +157,19 @@ func (r report) describeServing(status *v1.MySQLClusterStatus) {
 	status.ReadyReplicas = int32(serving)
 	status.ReadySummary = fmt.Sprintf("%d/%d", serving, wanted)
 	if primary != nil && primary.Version != "" {
-		status.Version = brief(primary.Version, longestWord)
+		status.Version = report.Brief(primary.Version, longestWord)
 	}
 	writing := primary != nil && primary.State == replication.StateWriting
 	found := r.worstProblem(writing, serving == wanted)
 	status.Phase = phase(r.cluster, writing, found)
 	if found == nil {
-		setReady(status, metav1.ConditionTrue, reasonAllMembersReady, fmt.Sprintf("%s takes writes and all %d members serve", status.Primary, wanted))
-		clearProgress(status)
+		conditionsOf(status).Ready(reasonAllMembersReady, fmt.Sprintf("%s takes writes and all %d members serve", status.Primary, wanted))
 		return
 	}
-	setProblem(status, *found)
+	conditionsOf(status).Problem(*found)
 }
 
-func (r report) serves(member replication.Member) bool { return r.seen.serves(member) }
+func (r passResult) serves(member replication.Member) bool { return r.seen.serves(member) }
 
 func isReady(pod corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
@@ -190,7 +180,7 @@ func isReady(pod corev1.Pod) bool {
 	return false
 }
 
-func (r report) primaryStatus() *replication.Status {
+func (r passResult) primaryStatus() *replication.Status {
 	for _, member := range r.seen.members {
 		if member.Name == r.decision.Record.Primary {
 			return member.Status
@@ -208,14 +198,14 @@ func wasCreated(status v1.MySQLClusterStatus) bool {
 }
 
 // phase returns the state in one word. A cluster is being created until it has been Ready once.
-func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
+func phase(cluster v1.MySQLCluster, writing bool, found *report.Problem) v1.Phase {
 	created := wasCreated(cluster.Status)
 	if found == nil {
 		return v1.PhaseReady
 	}
-	changing := slices.Contains([]string{string(replication.ReasonScalingIn), reasonMembersNotReady, reasonDegraded}, found.reason)
+	changing := slices.Contains([]string{string(replication.ReasonScalingIn), reasonMembersNotReady, reasonDegraded}, found.Reason)
 	switch {
-	case !created && !writing && found.stalled:
+	case !created && !writing && found.Stalled:
 		return v1.PhaseWaiting
 	case !created:
 		return v1.PhaseCreating
@@ -228,15 +218,13 @@ func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
 }
 
 // describeDurability sets the Durable condition.
-func (r report) describeDurability(status *v1.MySQLClusterStatus) {
+func (r passResult) describeDurability(status *v1.MySQLClusterStatus) {
 	is, reason, message := r.durability()
-	reconcile.SetCondition(&status.Conditions, metav1.Condition{
-		Type: conditionDurable, Status: is, Reason: reason, Message: message, ObservedGeneration: r.cluster.Generation,
-	})
+	conditionsOf(status).Set(conditionDurable, is, reason, message)
 }
 
 // durability returns how many members hold the acknowledged commits, and whether that is as many as the cluster's size requires.
-func (r report) durability() (is metav1.ConditionStatus, reason, message string) {
+func (r passResult) durability() (is metav1.ConditionStatus, reason, message string) {
 	full, acks := replication.FullAcks(wantedReplicas(r.cluster)), r.decision.Record.RequiredAcks
 	primary := r.primaryStatus()
 	short := primary != nil && primary.AcksShortSeconds > 0
@@ -255,30 +243,14 @@ func (r report) durability() (is metav1.ConditionStatus, reason, message string)
 
 // notDurable returns a problem until acknowledged commits are on as many members as the cluster's size requires: users who wait for Ready
 // write at once, and rely on that.
-func (r report) notDurable() *problem {
+func (r passResult) notDurable() *report.Problem {
 	is, reason, message := r.durability()
 	if is == metav1.ConditionTrue {
 		return nil
 	}
-	return &problem{reason, message, false}
+	return &report.Problem{Reason: reason, Message: message}
 }
 
-func setReady(status *v1.MySQLClusterStatus, is metav1.ConditionStatus, reason, message string) {
-	reconcile.SetCondition(&status.Conditions, metav1.Condition{
-		Type: v1.ConditionReady, Status: is, Reason: reason, Message: brief(message, longestMessage), ObservedGeneration: status.ObservedGeneration,
-	})
-}
-
-// setProblem sets the conditions of a cluster that is not as it should be. They report whether the problem passes without help.
-func setProblem(status *v1.MySQLClusterStatus, found problem) {
-	setReady(status, metav1.ConditionFalse, found.reason, found.message)
-	kind, other := v1.ConditionReconciling, v1.ConditionStalled
-	if found.stalled {
-		kind, other = other, kind
-	}
-	// A condition that stays keeps its transition time: if it were removed and set again, every pass would write it.
-	meta.RemoveStatusCondition(&status.Conditions, other)
-	reconcile.SetCondition(&status.Conditions, metav1.Condition{
-		Type: kind, Status: metav1.ConditionTrue, Reason: found.reason, Message: brief(found.message, longestMessage), ObservedGeneration: status.ObservedGeneration,
-	})
+func conditionsOf(status *v1.MySQLClusterStatus) report.Conditions {
+	return report.Conditions{List: &status.Conditions, Generation: status.ObservedGeneration}
 }

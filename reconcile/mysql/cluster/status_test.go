@@ -14,6 +14,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -32,7 +33,7 @@ func TestStatusTellsHowTheClusterIs(t *testing.T) {
 	tests := map[string]struct {
 		scene *scene
 		note  *replication.Note
-		found *problem
+		found *report.Problem
 		phase v1.Phase
 		// ready, durable and the third are "status reason" of the conditions.
 		ready, stalled, reconciling, summary string
@@ -62,7 +63,7 @@ func TestStatusTellsHowTheClusterIs(t *testing.T) {
 			note:  &replication.Note{Reason: replication.ReasonAdoptionBlocked, Message: "went apart", Blocked: true},
 			phase: v1.PhaseWaiting, ready: "False AdoptionBlocked", stalled: "True AdoptionBlocked", summary: "1/2"},
 		"a foreign Service in the way": {
-			scene: healthy(t, 2).before(ready), found: &problem{reasonForeignObject, "services shop/db exists", true},
+			scene: healthy(t, 2).before(ready), found: &report.Problem{Reason: report.ReasonForeignObject, Message: "services shop/db exists", Stalled: true},
 			phase: v1.PhaseDegraded, ready: "False ForeignObject", stalled: "True ForeignObject", summary: "2/2"},
 		"the root password is not in force": {
 			scene: healthy(t, 2).before(ready).member(0, true, func(s *replication.Status) { s.RootError = "mysqld refuses it" }),
@@ -300,7 +301,7 @@ func TestBlockedAndPausedKeepWhatIsKnown(t *testing.T) {
 	s := healthy(t, 2)
 	known := s.report(nil, nil).status()
 	s.before(known)
-	for name, status := range map[string]v1.MySQLClusterStatus{"blocked": blocked(s.cluster, problem{reasonSecretNotFound, "no Secret", true}), "paused": paused(s.cluster)} {
+	for name, status := range map[string]v1.MySQLClusterStatus{"blocked": blocked(s.cluster, report.Problem{Reason: reasonSecretNotFound, Message: "no Secret", Stalled: true}), "paused": paused(s.cluster)} {
 		if !recordOf(status).Equal(s.record) || len(status.Members) != 2 {
 			t.Errorf("%s: the record was lost: %+v", name, status)
 		}
@@ -356,16 +357,16 @@ func TestProblemsOfErrorsThatNameTheirRemedy(t *testing.T) {
 	t.Parallel()
 	foreign := &reconcile.ForeignError{Resource: services(), Namespace: "shop", Name: "db"}
 	former := &reconcile.ForeignError{Resource: services(), Namespace: "shop", Name: "db", Predecessor: true}
-	if got := problemOf(foreign); got == nil || got.reason != reasonForeignObject || !got.stalled {
+	if got := report.FromError(foreign); got == nil || got.Reason != report.ReasonForeignObject || !got.Stalled {
 		t.Errorf("a foreign object: %+v", got)
 	}
-	if got := problemOf(former); got == nil || got.reason != reasonPredecessor || got.stalled {
+	if got := report.FromError(former); got == nil || got.Reason != report.ReasonPredecessor || got.Stalled {
 		t.Errorf("what a deleted predecessor left: %+v", got)
 	}
-	if got := problemOf(errRecordMoved); got != nil {
+	if got := report.FromError(errRecordMoved); got != nil {
 		t.Errorf("a matter of the operator's own: %+v", got)
 	}
-	if got := problemOf(nil); got != nil {
+	if got := report.FromError(nil); got != nil {
 		t.Errorf("no error: %+v", got)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
@@ -23,13 +22,14 @@ const (
 
 // describeTables sets the conditions about tables with other engines than InnoDB. As long as a primary has not looked, or does not answer,
 // its last report still holds.
-func (r report) describeTables(status *v1.MySQLClusterStatus) {
+func (r passResult) describeTables(status *v1.MySQLClusterStatus) {
 	if primary := r.primaryStatus(); primary != nil && primary.OtherEngines != nil {
-		setTables(status, v1.ConditionNonTransactionalTables, reasonOtherEngines, otherEngines(*primary.OtherEngines))
+		message := otherEngines(*primary.OtherEngines)
+		conditionsOf(status).SetIf(message != "", v1.ConditionNonTransactionalTables, reasonOtherEngines, message)
 	}
 	told, isWhole := r.incompleteMembers()
 	if isWhole || meta.FindStatusCondition(status.Conditions, v1.ConditionIncompleteMembers) == nil {
-		setTables(status, v1.ConditionIncompleteMembers, reasonRowsMissing, told)
+		conditionsOf(status).SetIf(told != "", v1.ConditionIncompleteMembers, reasonRowsMissing, told)
 	}
 }
 
@@ -42,7 +42,7 @@ func otherEngines(tables replication.Tables) string {
 
 // incompleteMembers names the members that are missing rows of tables; isWhole reports whether all existing members have answered, and
 // know.
-func (r report) incompleteMembers() (told string, isWhole bool) {
+func (r passResult) incompleteMembers() (told string, isWhole bool) {
 	var each []string
 	isWhole = true
 	for _, member := range r.seen.members {
@@ -60,17 +60,6 @@ func (r report) incompleteMembers() (told string, isWhole bool) {
 	}
 	return "members are missing the rows of tables that are not InnoDB, which copies and backups do not contain; such a member becomes the primary only if no other one can. Run ALTER TABLE … ENGINE=InnoDB " +
 		"on the primary, then rebuild these members; a dropped table no longer counts: " + strings.Join(each, "; "), isWhole
-}
-
-// setTables sets a condition, or removes it if there is nothing to report.
-func setTables(status *v1.MySQLClusterStatus, kind, reason, message string) {
-	if message == "" {
-		meta.RemoveStatusCondition(&status.Conditions, kind)
-		return
-	}
-	reconcile.SetCondition(&status.Conditions, metav1.Condition{
-		Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: brief(message, longestMessage), ObservedGeneration: status.ObservedGeneration,
-	})
 }
 
 // tableEvents sends an event when one of these conditions begins. Later changes of it cause none: an application may create and drop such

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -19,8 +18,8 @@ import (
 // conditionUpgrade is present while another image is held back: from all members, or from the primary.
 const conditionUpgrade = reasonUpgradeBlocked
 
-// holdPrimaryPartition is the partition that holds an update back from a primary that is member 0. It is used for no other primary, whose partition is
-// higher.
+// holdPrimaryPartition is the partition that holds an update back from a primary that is member 0. It is used for no other primary, whose
+// partition is higher.
 const holdPrimaryPartition = 1
 
 // upgrade is what is known about another image on its way to the primary, from the members whose turn comes before.
@@ -93,8 +92,8 @@ func (u *upgrade) hear(r rollout, seen observed) {
 	u.seriesChanged = len(u.waits) > 0 && u.from != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.hasOtherSeries(r, member, seen) })
 }
 
-// hasOtherSeries reports whether a member that comes before the primary has another release series. Its Pod shows that it has an update, even before
-// the StatefulSet's status does.
+// hasOtherSeries reports whether a member that comes before the primary has another release series. Its Pod shows that it has an update,
+// even before the StatefulSet's status does.
 func (u *upgrade) hasOtherSeries(r rollout, member replication.Member, seen observed) bool {
 	pod, found := seen.pod(member.Name)
 	if !found || member.Ordinal <= r.primary || revisionOf(pod) == r.current || member.Status == nil {
@@ -139,7 +138,7 @@ func primaryFails(r rollout, cluster v1.MySQLCluster, seen observed) (stuck, cra
 	if problem == nil {
 		return false, false
 	}
-	return slices.Contains([]string{reasonImagePull, reasonImageUnusable, reasonDowngrade, reasonSettings}, problem.reason), problem.reason == reasonServerFailed
+	return slices.Contains([]string{reasonImagePull, reasonImageUnusable, reasonDowngrade, reasonSettings}, problem.Reason), problem.Reason == reasonServerFailed
 }
 
 // mayNeedAnother reports whether a member that does not serve may need another image: its mysqld does not run, or its agent, which comes
@@ -213,8 +212,8 @@ func (r rollout) opening() updateStart {
 	return r.holdFromPrimary()
 }
 
-// holdFromPrimary holds another image back from a primary that is member 0 until the others have tried it. The exception is a primary that may
-// already have something newer than the revision from which Kubernetes would create it again: it would come back older than its data.
+// holdFromPrimary holds another image back from a primary that is member 0 until the others have tried it. The exception is a primary that
+// may already have something newer than the revision from which Kubernetes would create it again: it would come back older than its data.
 func (r rollout) holdFromPrimary() updateStart {
 	u := r.upgrade
 	switch {
@@ -231,9 +230,9 @@ func (r rollout) holdFromPrimary() updateStart {
 // isAtRest reports whether no update is in progress.
 func (r rollout) isAtRest() bool { return r.known && r.update == r.current && len(r.late) == 0 }
 
-// bringsOtherSeries reports whether an update brings another release series although the image has the same name, and has not reached a primary that
-// is member 0 yet. A member gets its assignment, without which it is not ready, in the pass that sees this. So the operator also sees the
-// last member before the primary in time, even if the StatefulSet's status is late.
+// bringsOtherSeries reports whether an update brings another release series although the image has the same name, and has not reached a
+// primary that is member 0 yet. A member gets its assignment, without which it is not ready, in the pass that sees this. So the operator
+// also sees the last member before the primary in time, even if the StatefulSet's status is late.
 func (r rollout) bringsOtherSeries() bool {
 	u := r.upgrade
 	isOnItsWay := r.primary == 0 && r.partition == 0 && (!r.known || slices.Contains(r.late, r.primary))
@@ -285,10 +284,10 @@ func (r rollout) asks() string {
 }
 
 // upgradeWaits says what another image waits for before it begins; empty if it does not wait.
-func (r report) upgradeWaits() string { return rolloutOf(r.cluster, r.seen).opening().waits }
+func (r passResult) upgradeWaits() string { return rolloutOf(r.cluster, r.seen).opening().waits }
 
 // describeUpgrade sets or removes the condition UpgradeBlocked. What it says about this very update stays while members do not answer.
-func (r report) describeUpgrade(status *v1.MySQLClusterStatus) {
+func (r passResult) describeUpgrade(status *v1.MySQLClusterStatus) {
 	now, message := r.roll(), r.upgradeWaits()
 	if message == "" {
 		message = now.blocked()
@@ -296,18 +295,16 @@ func (r report) describeUpgrade(status *v1.MySQLClusterStatus) {
 	before := meta.FindStatusCondition(status.Conditions, conditionUpgrade)
 	switch {
 	case message != "":
-		reconcile.SetCondition(&status.Conditions, metav1.Condition{
-			Type: conditionUpgrade, Status: metav1.ConditionTrue, Reason: reasonUpgradeBlocked, Message: brief(message, longestMessage), ObservedGeneration: status.ObservedGeneration,
-		})
+		conditionsOf(status).Set(conditionUpgrade, metav1.ConditionTrue, reasonUpgradeBlocked, message)
 	case before == nil || !now.known && now.bound() > 0:
 	case now.isHeldFromPrimary() && !now.isAllowed() && !now.upgrade.isHeard() && strings.Contains(before.Message, "update "+now.update+" "):
 	default:
-		meta.RemoveStatusCondition(&status.Conditions, conditionUpgrade)
+		conditionsOf(status).Remove(conditionUpgrade)
 	}
 }
 
-// lockedOutOf returns what a status repeats of a member's accounts that no client can log in to. That a member found none is not the same as
-// that it has not looked.
+// lockedOutOf returns what a status repeats of a member's accounts that no client can log in to. That a member found none is not the same
+// as that it has not looked.
 func lockedOutOf(status replication.Status) string {
 	if status.LockedOut == nil {
 		return ""

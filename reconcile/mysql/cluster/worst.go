@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 // worstProblem returns the worst problem of the cluster; nil for none. It reports the first one that it finds.
-func (r report) worstProblem(writing, complete bool) *problem {
+func (r passResult) worstProblem(writing, complete bool) *report.Problem {
 	note, rolling := r.note(), r.rolling()
 	stalled := note
-	if note != nil && !note.stalled {
+	if note != nil && !note.Stalled {
 		stalled = nil
 	}
 	if found := cmp.Or(stalled, r.problem, r.diskFull(writing), r.commitsHang()); found != nil {
@@ -21,10 +22,10 @@ func (r report) worstProblem(writing, complete bool) *problem {
 	if writing && complete && rolling == nil && r.isOver(note) {
 		return r.leftToDo(note)
 	}
-	for _, look := range []func() *problem{
+	for _, look := range []func() *report.Problem{
 		r.worstPod,    // what Kubernetes reports about the Pods
 		r.worstMember, // a member that does not recover by itself
-		func() *problem { return r.heldSettings(writing) },
+		func() *report.Problem { return r.heldSettings(writing) },
 		r.note, // what the decision waits for
 	} {
 		if found := look(); found != nil {
@@ -39,48 +40,48 @@ func (r report) worstProblem(writing, complete bool) *problem {
 
 // heldSettings returns why the members do not get what the spec asks for until a user helps. If no client can write, that is reported
 // first.
-func (r report) heldSettings(writing bool) *problem {
+func (r passResult) heldSettings(writing bool) *report.Problem {
 	held := r.children.held
 	isDown := !writing && len(r.decision.Record.InSync) > 0
-	if held == nil || !held.stalled || isDown {
+	if held == nil || !held.Stalled || isDown {
 		return nil
 	}
 	return held
 }
 
 // note returns what the decision about replication waits for.
-func (r report) note() *problem {
+func (r passResult) note() *report.Problem {
 	if r.decision.Note == nil {
 		return nil
 	}
-	return &problem{string(r.decision.Note.Reason), r.decision.Note.Message, r.decision.Note.Blocked}
+	return &report.Problem{Reason: string(r.decision.Note.Reason), Message: r.decision.Note.Message, Stalled: r.decision.Note.Blocked}
 }
 
 // rolling returns a problem while Kubernetes replaces Pods for new settings, or while members are added or removed. An update that is held
 // back does not count.
-func (r report) rolling() *problem {
+func (r passResult) rolling() *report.Problem {
 	set := r.seen.set
 	if set == nil {
-		return &problem{reasonCreatingMembers, "the operator is creating the members", false}
+		return &report.Problem{Reason: reasonCreatingMembers, Message: "the operator is creating the members"}
 	}
 	now := r.roll()
 	rolledOut := now.known && (now.update == now.current && len(now.late) == 0 || now.isHeld())
 	if !rolledOut || len(r.seen.pods) != wantedReplicas(r.cluster) {
-		return &problem{reasonMembersNotReady, cmp.Or(now.asks(), "members are being replaced or removed, one at a time"), false}
+		return &report.Problem{Reason: reasonMembersNotReady, Message: cmp.Or(now.asks(), "members are being replaced or removed, one at a time")}
 	}
 	return nil
 }
 
-func (r report) rootPassword() *problem {
+func (r passResult) rootPassword() *report.Problem {
 	if status := r.primaryStatus(); status != nil && status.RootError != "" {
-		return &problem{reasonRootPassword, fmt.Sprintf("spec.secret: root's password in Secret %q is not in force: %s", r.cluster.Spec.Secret, status.RootError), true}
+		return &report.Problem{Reason: reasonRootPassword, Message: fmt.Sprintf("spec.secret: root's password in Secret %q is not in force: %s", r.cluster.Spec.Secret, status.RootError), Stalled: true}
 	}
 	return nil
 }
 
 // worstPod returns what Kubernetes reports about the Pods. A Pod that an update is held back from may show a fault that the spec has fixed
 // since.
-func (r report) worstPod() *problem {
+func (r passResult) worstPod() *report.Problem {
 	found := diagnose(r.cluster, r.seen)
 	if found == nil {
 		return nil
@@ -89,23 +90,23 @@ func (r report) worstPod() *problem {
 	for _, ordinal := range now.held() {
 		pod, _ := r.seen.pod(now.n.member(ordinal))
 		if of := diagnosePod(r.cluster, pod); of != nil && *of == *found {
-			return &problem{found.reason, fmt.Sprintf("%s; that Pod does not have the update yet: %s", found.message, cmp.Or(now.message(), now.blocked())), true}
+			return &report.Problem{Reason: found.Reason, Message: fmt.Sprintf("%s; that Pod does not have the update yet: %s", found.Message, cmp.Or(now.message(), now.blocked())), Stalled: true}
 		}
 	}
 	return found
 }
 
 // worstMember finds a member that does not recover by itself.
-func (r report) worstMember() *problem {
+func (r passResult) worstMember() *report.Problem {
 	for _, member := range r.seen.members {
 		if member.Status == nil {
 			continue
 		}
 		switch member.Status.State {
 		case replication.StateErrant:
-			return &problem{reasonErrantMember, member.Name + " " + member.Status.Message, true}
+			return &report.Problem{Reason: reasonErrantMember, Message: member.Name + " " + member.Status.Message, Stalled: true}
 		case replication.StateBroken:
-			return &problem{reasonReplicaBroken, member.Name + ": " + member.Status.Message, true}
+			return &report.Problem{Reason: reasonReplicaBroken, Message: member.Name + ": " + member.Status.Message, Stalled: true}
 		case replication.StateStarting, replication.StateWaiting, replication.StateCloning, replication.StateCatchingUp,
 			replication.StateReplicating, replication.StatePromoting, replication.StateWriting:
 		}
@@ -114,7 +115,7 @@ func (r report) worstMember() *problem {
 }
 
 // progress explains what a cluster that makes progress waits for.
-func (r report) progress(writing bool) *problem {
+func (r passResult) progress(writing bool) *report.Problem {
 	var waits []string
 	for _, member := range r.seen.members {
 		if member.Ordinal < wantedReplicas(r.cluster) && !r.serves(member) {
@@ -124,9 +125,9 @@ func (r report) progress(writing bool) *problem {
 	members := strings.Join(waits, ", ")
 	switch {
 	case !writing && len(r.decision.Record.InSync) == 0:
-		return &problem{reasonCreatingMembers, "the cluster is starting; waiting for " + members, false}
+		return &report.Problem{Reason: reasonCreatingMembers, Message: "the cluster is starting; waiting for " + members}
 	case !writing:
-		return &problem{reasonPrimaryUnavailable, fmt.Sprintf("the primary %s does not take writes at the moment; waiting for %s", r.decision.Record.Primary, members), false}
+		return &report.Problem{Reason: reasonPrimaryUnavailable, Message: fmt.Sprintf("the primary %s does not take writes at the moment; waiting for %s", r.decision.Record.Primary, members)}
 	}
-	return &problem{reasonMembersNotReady, "the primary takes writes; waiting for " + members, false}
+	return &report.Problem{Reason: reasonMembersNotReady, Message: "the primary takes writes; waiting for " + members}
 }

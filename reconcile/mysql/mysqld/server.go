@@ -124,8 +124,8 @@ func (s *Server) execApart(ctx context.Context, statement string, arguments ...a
 	return err
 }
 
-// isConnectionRefused reports whether mysqld refused another connection: clients use all connections (manual, "Too many connections"), or the
-// password is no longer valid.
+// isConnectionRefused reports whether mysqld refused another connection: clients use all connections (manual, "Too many connections"), or
+// the password is no longer valid.
 func isConnectionRefused(err error) bool {
 	return IsAccessDenied(err) || hasNumber(err, errTooManyConnections)
 }

@@ -34,8 +34,8 @@ const (
 	withRows  = ` AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'MRG_MYISAM')`
 	fromUntil = ` AND (CREATE_TIME IS NULL OR CREATE_TIME <= ?)`
 	firstOnes = ` ORDER BY TABLE_SCHEMA, TABLE_NAME LIMIT ?`
-	// newestCreateTime selects when the youngest of the users' tables of other engines was created, or now if that is later: CREATE_TIME may come
-	// from the clock of another server, or from SET timestamp.
+	// newestCreateTime selects when the youngest of the users' tables of other engines was created, or now if that is later: CREATE_TIME may
+	// come from the clock of another server, or from SET timestamp.
 	newestCreateTime = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ CAST(GREATEST(UTC_TIMESTAMP(), COALESCE(MAX(CREATE_TIME), UTC_TIMESTAMP())) AS CHAR) FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')`
 )

@@ -22,8 +22,8 @@ type Accounts struct {
 // Empty reports whether there are no accounts.
 func (a Accounts) Empty() bool { return len(a.Named) == 0 && a.More <= 0 }
 
-// Without returns the accounts without those that others names. Accounts that are only counted stay. But the result is empty if others names
-// all named accounts and counts at least as many.
+// Without returns the accounts without those that others names. Accounts that are only counted stay. But the result is empty if others
+// names all named accounts and counts at least as many.
 func (a Accounts) Without(others Accounts) Accounts {
 	left := Accounts{More: a.More}
 	isNamed := func(account Account) bool { return slices.Contains(others.Named, account) }

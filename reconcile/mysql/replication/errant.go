@@ -13,8 +13,8 @@ func markErrant(step Step, local Observed) Step {
 	return step
 }
 
-// errantNotPending returns the transactions that the member has, and that its primary neither has nor has in progress. Transactions that are
-// loaded with GTIDs of another server may be here before the primary, which waits for acknowledgements, counts them as executed.
+// errantNotPending returns the transactions that the member has, and that its primary neither has nor has in progress. Transactions that
+// are loaded with GTIDs of another server may be here before the primary, which waits for acknowledgements, counts them as executed.
 func errantNotPending(server Server, source Source) GTIDSet {
 	return Errant(server.Executed.Union(server.Channel.Retrieved), source).Subtract(source.Pending)
 }

@@ -26,9 +26,9 @@ const judgeUnassigned = 3 * time.Second
 // MostHollow is how many transactions one request may match, and how many of its own a member judges while it knows no primary.
 const MostHollow = 1000
 
-// ToInspect returns the transactions whose content matters: those of a replica that are missing on its primary or, while it knows no primary,
-// the latest of its own. Transactions in progress on the primary are judged as well, because they count for a member that needs a copy. A
-// transaction that is only received is not in the binary log yet.
+// ToInspect returns the transactions whose content matters: those of a replica that are missing on its primary or, while it knows no
+// primary, the latest of its own. Transactions in progress on the primary are judged as well, because they count for a member that needs a
+// copy. A transaction that is only received is not in the binary log yet.
 func ToInspect(local Observed) GTIDSet {
 	server := local.Server
 	switch {
@@ -45,9 +45,9 @@ func ToInspect(local Observed) GTIDSet {
 	return GTIDSet{}
 }
 
-// hollowToReport returns the hollow transactions that a replica reports: those that its primary neither has nor has in progress or, while it knows
-// no primary, all that are judged. An election needs the latter. When there is a primary again, matching leaves out those that it already
-// has.
+// hollowToReport returns the hollow transactions that a replica reports: those that its primary neither has nor has in progress or, while
+// it knows no primary, all that are judged. An election needs the latter. When there is a primary again, matching leaves out those that it
+// already has.
 func hollowToReport(local Observed, errant GTIDSet) GTIDSet {
 	if local.sourceObserved() || local.Known != nil {
 		return errant.Both(local.Hollow)

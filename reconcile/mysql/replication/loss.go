@@ -29,9 +29,9 @@ func lostItsData(primary Member, record Record) bool {
 // confirmed reports whether the operator has assigned the member its role since its mysqld started.
 func (s Status) confirmed() bool { return s.Assignment != nil && s.Assignment.Boot == s.Boot }
 
-// lostTransactions returns transactions that the primary made and does not have any more, and a replica that has them. It is certain only for a
-// primary that waits to be confirmed, because any other may be writing. What replicas receive is in the primary's binary log on disk before
-// (sync_binlog), so crash recovery brings all of it back.
+// lostTransactions returns transactions that the primary made and does not have any more, and a replica that has them. It is certain only
+// for a primary that waits to be confirmed, because any other may be writing. What replicas receive is in the primary's binary log on disk
+// before (sync_binlog), so crash recovery brings all of it back.
 func (c Cluster) wentBack(primary Member) (lacks GTIDSet, has string) {
 	status := primary.Status
 	if !primary.hasReported() || status.State != StateWaiting || status.Writable || status.confirmed() {

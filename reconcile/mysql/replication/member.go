@@ -187,8 +187,8 @@ type Status struct {
 	CloneProgress *int `json:"cloneProgress,omitempty"`
 	// OtherEngines, of a primary, are its tables whose engine is not InnoDB; nil until it has searched for them.
 	OtherEngines *Tables `json:"otherEngines,omitempty"`
-	// TablesWithoutRows are tables whose rows may be missing on the member, because its data is a copy, or comes from a backup, without them. It is
-	// nil if that is not known: the member has not searched yet, or its agent's release does not search.
+	// TablesWithoutRows are tables whose rows may be missing on the member, because its data is a copy, or comes from a backup, without them.
+	// It is nil if that is not known: the member has not searched yet, or its agent's release does not search.
 	TablesWithoutRows *Tables `json:"lacking,omitempty"`
 	// RootError says why the user's root password could not be put into force; empty if it is in force.
 	RootError string `json:"rootError,omitempty"`

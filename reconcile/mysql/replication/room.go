@@ -10,7 +10,8 @@ const (
 	flowsFor = time.Minute
 )
 
-// RelayLogMonitor is what an agent remembers about the room in its member's relay log (relay_log_space_limit). The zero value is a log with room.
+// RelayLogMonitor is what an agent remembers about the room in its member's relay log (relay_log_space_limit). The zero value is a log with
+// room.
 //
 // A receiver that waits for room acknowledges nothing, but stays connected as one that acknowledges. The primary's commits would wait for
 // it indefinitely, and no observer would see that too few replicas acknowledge. So a member whose relay log is full turns off its

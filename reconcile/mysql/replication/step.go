@@ -73,8 +73,8 @@ type Observed struct {
 	// HeldRole is the role that the member had before its agent started. Unassigned is for how long it has waited for the next assignment.
 	HeldRole   Role
 	Unassigned time.Duration
-	// CredentialsCurrent reports whether the channel was set up with the credentials that are in force now. The agent knows that only for channels
-	// that it set up itself.
+	// CredentialsCurrent reports whether the channel was set up with the credentials that are in force now. The agent knows that only for
+	// channels that it set up itself.
 	CredentialsCurrent bool
 	// DisconnectedFor is for how long the receiver has not been connected to the primary; 0 while it is connected.
 	DisconnectedFor time.Duration
@@ -329,8 +329,8 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
 }
 
-// currentErrant returns what the member has and what is missing on its primary, as far as known: by this observation of the primary or, without
-// one, by the last.
+// currentErrant returns what the member has and what is missing on its primary, as far as known: by this observation of the primary or,
+// without one, by the last.
 func (l Observed) currentErrant() GTIDSet {
 	if !l.sourceObserved() {
 		return l.Errant

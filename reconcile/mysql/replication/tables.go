@@ -70,8 +70,8 @@ type TableSearch struct {
 	FromCopy Tables
 }
 
-// StillWithoutRows returns the tables whose rows are still missing on a member. On the primary these are the tables that came with the copy and
-// are not InnoDB: what the primary has is what its cluster has. On a replica, rows are missing until the table is certainly dropped. A
+// StillWithoutRows returns the tables whose rows are still missing on a member. On the primary these are the tables that came with the copy
+// and are not InnoDB: what the primary has is what its cluster has. On a replica, rows are missing until the table is certainly dropped. A
 // change to InnoDB copies only the rows that are here, and the replica may receive it under another name. Tables that are counted and not
 // named cannot be recognized later, so only another copy removes them from the count.
 func (t Tables) StillWithoutRows(found TableSearch, leads bool) Tables {
@@ -113,7 +113,8 @@ func (s Status) KnownTablesWithoutRows() Tables {
 	return *s.TablesWithoutRows
 }
 
-// KnowsTablesWithoutRows reports whether it is known which rows are missing on the member. None are missing in data that no cluster has used.
+// KnowsTablesWithoutRows reports whether it is known which rows are missing on the member. None are missing in data that no cluster has
+// used.
 func (s Status) KnowsTablesWithoutRows() bool { return s.TablesWithoutRows != nil || s.Origin.unused() }
 
 // choose returns the member that becomes the primary, out of those that hold every transaction: one that certainly has all rows, or one for

@@ -3,7 +3,6 @@ package schedule
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -158,16 +156,3 @@ func desired(schedule v1.MySQLBackupSchedule, at time.Time) v1.MySQLBackupInstan
 }
 
 const kindInstance = "MySQLBackupInstance"
-
-// problemOf turns errors that a user can fix into problems.
-func problemOf(err error) *problem {
-	switch {
-	case err == nil || reconcile.IsNamespaceTerminating(err):
-		return nil
-	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator (mysql-operator manifests rbac prints all that it needs)"}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &problem{reasonRejected, fmt.Sprintf("%v; change the schedule, or what rejects its instances", err)}
-	}
-	return nil
-}

@@ -7,6 +7,8 @@ import (
 	_ "time/tzdata" // the operator's image has no files but the program
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 // shortest is the shortest interval of "@every".
@@ -24,19 +26,14 @@ type calendar struct {
 	every time.Duration
 }
 
-// problem is something that prevents a schedule from working until a user acts.
-type problem struct {
-	reason, message string
-}
-
 // readCalendar reads spec.time and spec.timeZone; the problem is nil if both are valid.
-func readCalendar(expression, zone string) (calendar, *problem) {
+func readCalendar(expression, zone string) (calendar, *report.Problem) {
 	location, found := readZone(zone)
 	if found != nil {
 		return calendar{}, found
 	}
-	invalid := func(why string) *problem {
-		return &problem{reasonInvalidTime, fmt.Sprintf("spec.time: %q is not a valid time: %s; write five cron fields such as \"30 2 * * *\", or a macro such as @daily; until then there are no backups", expression, why)}
+	invalid := func(why string) *report.Problem {
+		return &report.Problem{Reason: reasonInvalidTime, Message: fmt.Sprintf("spec.time: %q is not a valid time: %s; write five cron fields such as \"30 2 * * *\", or a macro such as @daily; until then there are no backups", expression, why), Stalled: true}
 	}
 	if strings.Contains(expression, "=") {
 		return calendar{}, invalid("set the time zone in spec.timeZone")
@@ -54,7 +51,7 @@ func readCalendar(expression, zone string) (calendar, *problem) {
 	case *cron.SpecSchedule:
 		read := calendar{fields: times, zone: location}
 		if !read.ever() {
-			return calendar{}, &problem{reasonTimeNeverComes, fmt.Sprintf("spec.time: %q never comes, because no such day exists; choose a day that its month has", expression)}
+			return calendar{}, &report.Problem{Reason: reasonTimeNeverComes, Message: fmt.Sprintf("spec.time: %q never comes, because no such day exists; choose a day that its month has", expression), Stalled: true}
 		}
 		return read, nil
 	}
@@ -63,13 +60,13 @@ func readCalendar(expression, zone string) (calendar, *problem) {
 
 // readZone finds an IANA time zone by its name, in the machine's database or else in the program's. It refuses Local, whose meaning depends
 // on the machine.
-func readZone(name string) (*time.Location, *problem) {
+func readZone(name string) (*time.Location, *report.Problem) {
 	if name == "" {
 		return time.UTC, nil
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "Local") {
-		return nil, &problem{reasonInvalidTimeZone, fmt.Sprintf("spec.timeZone: time zone %q does not exist; write a name of the IANA database such as Europe/Berlin, or Etc/UTC; until then there are no backups", name)}
+		return nil, &report.Problem{Reason: reasonInvalidTimeZone, Message: fmt.Sprintf("spec.timeZone: time zone %q does not exist; write a name of the IANA database such as Europe/Berlin, or Etc/UTC; until then there are no backups", name), Stalled: true}
 	}
 	return zone, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/robfig/cron/v3"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 func same(t *testing.T, got, want any) {
@@ -24,7 +26,7 @@ func reads(t *testing.T, expression, zone string) calendar {
 	t.Helper()
 	times, wrong := readCalendar(expression, zone)
 	if wrong != nil {
-		t.Fatalf("%s: %s", wrong.reason, wrong.message)
+		t.Fatalf("%s: %s", wrong.Reason, wrong.Message)
 	}
 	return times
 }
@@ -76,11 +78,11 @@ func TestCalendarsReadWell(t *testing.T) {
 			t.Parallel()
 			_, wrong := readCalendar(test.expression, test.zone)
 			if wrong == nil {
-				wrong = &problem{}
+				wrong = &report.Problem{}
 			}
-			same(t, wrong.reason, test.reason)
-			if !strings.Contains(wrong.message, test.says) || wrong.reason != "" && !strings.HasPrefix(wrong.message, "spec.time") {
-				t.Errorf("the message is %q, want it to name the field and to say %q", wrong.message, test.says)
+			same(t, wrong.Reason, test.reason)
+			if !strings.Contains(wrong.Message, test.says) || wrong.Reason != "" && !strings.HasPrefix(wrong.Message, "spec.time") {
+				t.Errorf("the message is %q, want it to name the field and to say %q", wrong.Message, test.says)
 			}
 		})
 	}
@@ -231,7 +233,7 @@ func TestTimesAreThoseThatClocksShow(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(year), uint64(len(zone))))
 			location, wrong := readZone(zone)
 			if wrong != nil {
-				t.Fatal(wrong.message)
+				t.Fatal(wrong.Message)
 			}
 			shown := faces(location, year)
 			expressions := []string{"0 3 * * *", "30 2 * * *", "@daily", "@weekly", "0 4 * * 5", "0 12 * * 0", "*/15 * * * *", "0 12 24 4 *"}
@@ -240,11 +242,11 @@ func TestTimesAreThoseThatClocksShow(t *testing.T) {
 			}
 			for _, expression := range expressions {
 				times, wrong := readCalendar(expression, zone)
-				if wrong != nil && wrong.reason == reasonTimeNeverComes {
+				if wrong != nil && wrong.Reason == reasonTimeNeverComes {
 					continue
 				}
 				if wrong != nil {
-					t.Fatal(wrong.message)
+					t.Fatal(wrong.Message)
 				}
 				agrees(t, times, expression, matching(shown, times.fields), year)
 			}

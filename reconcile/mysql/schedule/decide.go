@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -29,7 +30,7 @@ type observed struct {
 	schedule  v1.MySQLBackupSchedule
 	// times are the schedule's times; invalid with a problem.
 	times   calendar
-	problem *problem
+	problem *report.Problem
 	// clusterFound means that the cluster exists and is not being deleted.
 	clusterFound bool
 	// instances are the schedule's own instances, in no particular order.

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -155,7 +156,7 @@ func TestDecide(t *testing.T) {
 			seen: story(t, "2026-06-01 14:00", has(t, "2026-05-20 03:00", v1.BackupCompleted), lastAt(t, "2026-05-20 03:00")), next: "2026-06-02 03:00",
 		},
 		"the times are invalid": {
-			seen: story(t, "2026-06-05 02:00", func(seen *observed) { seen.problem = &problem{reason: reasonInvalidTime} }), hold: holdProblem,
+			seen: story(t, "2026-06-05 02:00", func(seen *observed) { seen.problem = &report.Problem{Reason: reasonInvalidTime} }), hold: holdProblem,
 		},
 	}
 	for name, test := range tests {

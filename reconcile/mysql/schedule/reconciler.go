@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -43,7 +44,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	}
 	found, cleared := decide(seen), retain(seen)
 	did, failure := r.act(ctx, object, &seen, &found, cleared)
-	refused := problemOf(failure)
+	refused := report.FromError(failure)
 	status := statusOf(seen, found, did, refused)
 	outcome := reconcile.Outcome{Status: status, Events: eventsOf(seen, found, did, status), RequeueAfter: requeueAfter(seen.now, found.next, cleared.next)}
 	if refused != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -36,7 +37,7 @@ type retentionRules struct {
 }
 
 // readRetention reads spec.retention. With a problem, no backup is deleted.
-func readRetention(retention v1.BackupRetention) (retentionRules, *problem) {
+func readRetention(retention v1.BackupRetention) (retentionRules, *report.Problem) {
 	read := retentionRules{}
 	if retention.KeepLast != nil {
 		read.last = max(int(*retention.KeepLast), 1)
@@ -46,7 +47,7 @@ func readRetention(retention v1.BackupRetention) (retentionRules, *problem) {
 	}
 	age, err := time.ParseDuration(retention.KeepFor)
 	if err != nil || age <= 0 {
-		return retentionRules{}, &problem{reasonInvalidRetention, fmt.Sprintf("spec.retention.keepFor: %q is not a valid duration; write hours and minutes, such as 720h or 36h30m; until then no backup is deleted", retention.KeepFor)}
+		return retentionRules{}, &report.Problem{Reason: reasonInvalidRetention, Message: fmt.Sprintf("spec.retention.keepFor: %q is not a valid duration; write hours and minutes, such as 720h or 36h30m; until then no backup is deleted", retention.KeepFor), Stalled: true}
 	}
 	read.age = age
 	return read, nil
@@ -58,7 +59,7 @@ func clocksAgree(seen observed) bool {
 }
 
 // retentionProblem returns why backups stay that spec.retention would have deleted; nil if none does.
-func retentionProblem(seen observed) *problem {
+func retentionProblem(seen observed) *report.Problem {
 	const kept = "spec.retention.keepFor: no backup is deleted because of its age"
 	rules, wrong := readRetention(seen.schedule.Spec.Retention)
 	switch {
@@ -67,10 +68,10 @@ func retentionProblem(seen observed) *problem {
 	case rules.age == 0 || clocksAgree(seen):
 		return nil
 	case seen.serverNow.IsZero():
-		return &problem{reasonClocksDiffer, kept + "; the API server's responses do not contain the time; if there is a proxy, let it pass their Date header"}
+		return &report.Problem{Reason: reasonClocksDiffer, Message: kept + "; the API server's responses do not contain the time; if there is a proxy, let it pass their Date header", Stalled: true}
 	}
 	differ := fmt.Sprintf("; the operator's clock and the API server's differ by more than %s; fix the clock that is wrong", clockTolerance)
-	return &problem{reasonClocksDiffer, kept + differ}
+	return &report.Problem{Reason: reasonClocksDiffer, Message: kept + differ, Stalled: true}
 }
 
 // condemns reports whether a completed backup expires, given how many are newer. It also returns when the backup expires by its age alone,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -157,7 +158,7 @@ func TestRetain(t *testing.T) {
 			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *observed) { seen.schedule.Spec.Suspend = true }), condemn: []int{1},
 		},
 		"so does one with an invalid time": {
-			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *observed) { seen.problem = &problem{} }), condemn: []int{1},
+			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *observed) { seen.problem = &report.Problem{} }), condemn: []int{1},
 		},
 	}
 	for name, test := range tests {

@@ -11,8 +11,8 @@ import (
 // sharedFor bounds how long one request may take, however many callers still wait.
 const sharedFor = time.Minute
 
-// sharedRequest lets concurrent callers share one answer. A caller never gets an answer whose request started before the call: it gets the next
-// one. Only one request runs at a time.
+// sharedRequest lets concurrent callers share one answer. A caller never gets an answer whose request started before the call: it gets the
+// next one. Only one request runs at a time.
 type sharedRequest[T any] struct {
 	list func(context.Context) (T, error)
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -27,8 +28,6 @@ const (
 	reasonTimeNeverComes   = "TimeNeverComes"
 	reasonInvalidRetention = "InvalidRetention"
 	reasonClocksDiffer     = "ClocksDiffer" // the age of backups is unknown
-	reasonForbidden        = "Forbidden"
-	reasonRejected         = "Rejected"
 )
 
 // The reasons of other events.
@@ -46,7 +45,7 @@ const (
 const maxActive = 100
 
 // statusOf returns the whole status after a pass.
-func statusOf(seen observed, found decision, did passResult, refused *problem) v1.MySQLBackupScheduleStatus {
+func statusOf(seen observed, found decision, did passResult, refused *report.Problem) v1.MySQLBackupScheduleStatus {
 	active := namesOf(seen.instances, instance.isActive)
 	if did.made != "" {
 		active = append(active, did.made)
@@ -75,7 +74,7 @@ func statusOf(seen observed, found decision, did passResult, refused *problem) v
 }
 
 // setConditions sets the conditions, with one reason for all. Problems that a user must fix come first.
-func setConditions(status *v1.MySQLBackupScheduleStatus, seen observed, refused *problem) {
+func setConditions(status *v1.MySQLBackupScheduleStatus, seen observed, refused *report.Problem) {
 	spec := seen.schedule.Spec
 	stalled := seen.problem
 	if stalled == nil {
@@ -89,7 +88,7 @@ func setConditions(status *v1.MySQLBackupScheduleStatus, seen observed, refused 
 	reconciling := false
 	switch {
 	case stalled != nil:
-		ready.Reason, ready.Message = stalled.reason, stalled.message
+		ready.Reason, ready.Message = stalled.Reason, stalled.Message
 	case spec.Suspend:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, reasonSuspended, "spec.suspend: the schedule makes no backups; times that pass count as missed"
 	case !seen.clusterFound:
@@ -100,23 +99,10 @@ func setConditions(status *v1.MySQLBackupScheduleStatus, seen observed, refused 
 	default:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, reasonScheduled, fmt.Sprintf("backs up MySQLCluster %q at %q %s", spec.Cluster, spec.Time, zoneOf(spec))
 	}
-	set(status, ready, seen.now)
-	setOrRemove(status, v1.ConditionStalled, stalled != nil, ready, seen.now)
-	setOrRemove(status, v1.ConditionReconciling, reconciling, ready, seen.now)
-}
-
-func setOrRemove(status *v1.MySQLBackupScheduleStatus, kind string, is bool, why metav1.Condition, now time.Time) {
-	if !is {
-		meta.RemoveStatusCondition(&status.Conditions, kind)
-		return
-	}
-	set(status, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: why.Reason, Message: why.Message}, now)
-}
-
-func set(status *v1.MySQLBackupScheduleStatus, condition metav1.Condition, now time.Time) {
-	condition.ObservedGeneration = status.ObservedGeneration
-	condition.LastTransitionTime = metav1.NewTime(now)
-	reconcile.SetCondition(&status.Conditions, condition)
+	conditions := report.Conditions{List: &status.Conditions, Generation: status.ObservedGeneration, Now: seen.now}
+	conditions.Set(v1.ConditionReady, ready.Status, ready.Reason, ready.Message)
+	conditions.SetIf(stalled != nil, v1.ConditionStalled, ready.Reason, ready.Message)
+	conditions.SetIf(reconciling, v1.ConditionReconciling, ready.Reason, ready.Message)
 }
 
 // believed returns the instances with plausible end times: an end in the future would hide all other instances until then.

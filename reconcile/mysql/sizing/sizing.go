@@ -45,8 +45,8 @@ func (s Settings) Config() string {
 	return text.String()
 }
 
-// TuneWithConfig returns the settings for a member that fit the user's my.cnf, which follows them in the file: some of ours would change the
-// meaning of a setting that the user chooses.
+// TuneWithConfig returns the settings for a member that fit the user's my.cnf, which follows them in the file: some of ours would change
+// the meaning of a setting that the user chooses.
 func TuneWithConfig(given Resources, config string) Settings {
 	asked, chosen := settingsIn(config), Settings{}
 	chosen.byCPU(given.CPU)

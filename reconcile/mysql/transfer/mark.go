@@ -13,8 +13,8 @@ import (
 // unnamed is the value of marks of earlier builds, which name no schedule.
 const unnamed = "true"
 
-// ExpirePatch returns the patch that marks an instance for a schedule's retention. It adds the finalizer, so that the instance stays until its
-// data is deleted. The finalizers of others stay.
+// ExpirePatch returns the patch that marks an instance for a schedule's retention. It adds the finalizer, so that the instance stays until
+// its data is deleted. The finalizers of others stay.
 func ExpirePatch(object *unstructured.Unstructured, schedule types.UID) map[string]any {
 	finalizers := object.GetFinalizers()
 	if !slices.Contains(finalizers, FinalizerData) {

@@ -42,9 +42,9 @@ func DataSettings(config map[string]string) map[string]string {
 	return chosen
 }
 
-// SettingMismatches returns the settings with which a backup's data files cannot start, and the values that they need. made are the settings of the
-// server that was copied. wanted are those of the server that will start; MySQL's defaults apply to all others. A setting that the backup
-// does not report is not compared.
+// SettingMismatches returns the settings with which a backup's data files cannot start, and the values that they need. made are the
+// settings of the server that was copied. wanted are those of the server that will start; MySQL's defaults apply to all others. A setting
+// that the backup does not report is not compared.
 func SettingMismatches(made, wanted map[string]string) []SettingMismatch {
 	var found []SettingMismatch
 	for _, known := range dataSettings() {

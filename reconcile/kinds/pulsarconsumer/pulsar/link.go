@@ -10,8 +10,8 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar/backoff"
 )
 
-// connectionState records whether a consumer is connected. The library does not report this. But for each partition that it loses, it asks for a
-// back-off, and resets the back-off when the partition is connected again.
+// connectionState records whether a consumer is connected. The library does not report this. But for each partition that it loses, it asks
+// for a back-off, and resets the back-off when the partition is connected again.
 type connectionState struct {
 	now func() time.Time
 	log interface {
@@ -61,8 +61,8 @@ func (l *connectionState) lostFor() time.Duration {
 	return longest
 }
 
-// backoffPolicy is a back-off. It doubles with each attempt up to lastPause, and adds up to a fifth, so that the replicas do not connect all at
-// once.
+// backoffPolicy is a back-off. It doubles with each attempt up to lastPause, and adds up to a fifth, so that the replicas do not connect
+// all at once.
 type backoffPolicy struct {
 	next time.Duration
 	done func()

@@ -41,7 +41,8 @@ func (q quietHandler) WithGroup(name string) slog.Handler {
 	return quietHandler{q.Handler.WithGroup(name)}
 }
 
-// lastWarning keeps the last warning that was logged. The library's errors are only "connection error"; the broker's answer is only in its log.
+// lastWarning keeps the last warning that was logged. The library's errors are only "connection error"; the broker's answer is only in its
+// log.
 type lastWarning struct {
 	mu   sync.Mutex
 	last string

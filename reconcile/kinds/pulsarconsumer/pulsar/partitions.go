@@ -68,7 +68,8 @@ func (c *Consumer) census(ctx context.Context, broker partitionLister, connectio
 	return begun
 }
 
-// partitionLister is the part of the library's client that returns a topic's partitions. A topic without partitions is its own only partition.
+// partitionLister is the part of the library's client that returns a topic's partitions. A topic without partitions is its own only
+// partition.
 type partitionLister interface {
 	TopicPartitions(topic string) ([]string, error)
 }

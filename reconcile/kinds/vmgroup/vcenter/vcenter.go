@@ -52,8 +52,8 @@ type Group struct {
 	UID string
 	// Template is what new machines are cloned from: a name or a path. Another spelling of the same template is not another template.
 	Template string
-	// DeletingMachines is the number of machines that a group which is being deleted may have had. Machines of these numbers that are not in its
-	// folder are searched for in the whole vCenter. It is 0 for any other group.
+	// DeletingMachines is the number of machines that a group which is being deleted may have had. Machines of these numbers that are not in
+	// its folder are searched for in the whole vCenter. It is 0 for any other group.
 	DeletingMachines int32
 }
 

@@ -120,7 +120,8 @@ func isSOAP(err error) bool {
 	return errors.As(err, &told) || soap.IsSoapFault(err) || soap.IsVimFault(err)
 }
 
-// innermostText returns an error's innermost text. The library puts URLs around it, and their ports and times would change a message each time.
+// innermostText returns an error's innermost text. The library puts URLs around it, and their ports and times would change a message each
+// time.
 func innermostText(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner

@@ -137,8 +137,8 @@ func (s openSession) states(ctx context.Context, references []types.ManagedObjec
 	return found, nil
 }
 
-// taskEnded records the end of a task. If the name is taken, the machine exists or is being created, because a killed operator started it: the
-// next look shows it.
+// taskEnded records the end of a task. If the name is taken, the machine exists or is being created, because a killed operator started it:
+// the next look shows it.
 func (s *session) taskEnded(about taskTarget, one runningTask, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +152,8 @@ func (s *session) taskEnded(about taskTarget, one runningTask, err error) {
 	s.note(about, one.attempt, err)
 }
 
-// forgetFailures forgets the failures of a machine after a successful order. A start or stop does not forget failures to change its size. The
-// caller holds s.mu.
+// forgetFailures forgets the failures of a machine after a successful order. A start or stop does not forget failures to change its size.
+// The caller holds s.mu.
 func (s *session) forgetFailures(about taskTarget, verb vcenter.Verb) {
 	maps.DeleteFunc(s.failed, func(at failureKey, _ failure) bool {
 		return at.taskTarget == about && (!aboutSize(at.verb) || verb == vcenter.Resize || verb == vcenter.Destroy || verb == at.verb)

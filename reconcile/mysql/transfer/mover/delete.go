@@ -30,8 +30,8 @@ func RunDelete(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	return transfer.Outcome{Message: "the data is deleted"}, nil
 }
 
-// retryInvalid makes an invalid destination an error that is retried. A user may be about to complete the Secret, and after the last attempt
-// the operator gives the data up. A backup can be made again later, but nobody would find data that was left in place.
+// retryInvalid makes an invalid destination an error that is retried. A user may be about to complete the Secret, and after the last
+// attempt the operator gives the data up. A backup can be made again later, but nobody would find data that was left in place.
 func retryInvalid(err error) error {
 	if store, ok := errors.AsType[*destination.StoreError](err); ok && store.Kind == destination.KindInvalid {
 		return retry(transfer.ReasonDestinationRefused, "%w", err)

@@ -21,7 +21,7 @@ func TestDeleteWaitsForASecretThatIsPutRight(t *testing.T) {
 		says string
 	}{
 		"half a pair":                    {"s3://bucket/f?region=r", map[string]string{"AWS_ACCESS_KEY_ID": "a"}, "AWS_SECRET_ACCESS_KEY"},
-		"truncated JSON":                 {"gs://bucket/f", map[string]string{"service-account.json": `{"type":`}, "no key of a Google service account"},
+		"truncated JSON":                 {"gs://bucket/f", map[string]string{"service-account.json": `{"type":`}, "not the key of a Google service account"},
 		"a signature without an account": {"azblob://bucket/f?storage_account=shop", map[string]string{"AZURE_STORAGE_SAS_TOKEN": "sig"}, "AZURE_STORAGE_ACCOUNT"},
 	} {
 		dir := t.TempDir()

@@ -227,8 +227,8 @@ func (m backupAttempt) pace(ctx context.Context, from source) (p *pacer, stop fu
 	}
 }
 
-// retryDamaged handles data of this attempt that is missing or damaged in the store. That is no verdict on a backup: another attempt stores the
-// data again.
+// retryDamaged handles data of this attempt that is missing or damaged in the store. That is no verdict on a backup: another attempt stores
+// the data again.
 func retryDamaged(err error) error {
 	_, incomplete := errors.AsType[*archive.IncompleteError](err)
 	_, corrupt := errors.AsType[*archive.CorruptError](err)

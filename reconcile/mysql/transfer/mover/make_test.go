@@ -315,7 +315,7 @@ func TestBackupNeverMixesTwoServers(t *testing.T) {
 	s := newShop(t)
 	other(s, 2)
 	s.members.wait = 0
-	if _, err := s.backup(t.Context()); reasonOf(err) != transfer.ReasonDonorUnavailable || !strings.Contains(err.Error(), "another server") {
+	if _, err := s.backup(t.Context()); reasonOf(err) != transfer.ReasonDonorUnavailable || !strings.Contains(err.Error(), "is not the server") {
 		t.Errorf("the name leads elsewhere: %v", err)
 	}
 	s = newShop(t)
