@@ -10,7 +10,7 @@ import (
 // These tests wait for minutes until kube-controller-manager has looked at a namespace again. Parallel tests start in the order of files'
 // names: in the first file, these wait while others run.
 
-// TestMySQLClusterInANamespaceThatEnds ends with it, and nobody complains.
+// TestMySQLClusterInANamespaceThatEnds: a cluster ends with its namespace, and the operator logs no error.
 func TestMySQLClusterInANamespaceThatEnds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -27,8 +27,8 @@ func TestMySQLClusterInANamespaceThatEnds(t *testing.T) {
 	}
 }
 
-// TestBackupInstanceNamespaceGoes deletes the namespace of backups whose data would have to be deleted first, one while it is made: an
-// instance's finalizer holds no namespace up, and data that nobody can delete is left.
+// TestBackupInstanceNamespaceGoes deletes the namespace of backups whose data the operator would delete first; one backup is still
+// running. An instance's finalizer does not hold the namespace up, and data that the operator can no longer delete is left.
 func TestBackupInstanceNamespaceGoes(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)

@@ -59,7 +59,7 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-// operatorUser is whom the operator is to the API server: somebody who may do what the rules say, and nothing else.
+// operatorUser is the user that the API server takes the operator for. That user may do what the rules say, and nothing else.
 func (s *shop) operatorUser() string {
 	return s.place().operatorUser()
 }

@@ -76,7 +76,7 @@ func (k *kubelet) note(name, uid string) {
 	k.uids[name][uid] = true
 }
 
-// count notes how many Pods are ready, and says whether the kubelet is broken.
+// count notes how many Pods are ready, and reports whether the kubelet is broken.
 func (k *kubelet) count(ready map[string]int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

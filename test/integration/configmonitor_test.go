@@ -253,7 +253,7 @@ func TestConfigMonitorAfterBadData(t *testing.T) {
 	s.serving("worker", 3)
 	for _, uid := range s.uids("worker") {
 		if slices.Contains(before, uid) {
-			t.Errorf("Pod %s was not replaced: nobody knows which data it runs with", uid)
+			t.Errorf("Pod %s was not replaced: which data it runs with is unknown", uid)
 		}
 	}
 }

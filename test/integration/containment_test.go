@@ -73,8 +73,8 @@ func TestAnOperatorOfANamespaceReachesNoOther(t *testing.T) {
 	}
 }
 
-// TestSecretsOfANamespaceAreGrantedThere: an operator without rights on Secrets names the command that grants them in the namespace, and
-// goes on when an administrator has run it.
+// TestSecretsOfANamespaceAreGrantedThere: an operator without permissions on Secrets names the command that grants them in the namespace.
+// It continues when an administrator has run the command.
 func TestSecretsOfANamespaceAreGrantedThere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -194,7 +194,7 @@ func faults(kill func()) map[string]func(func() (*http.Response, error), *http.R
 	}
 }
 
-// isDisturbance says that an operator could not finish because of a fault: it would be started anew.
+// isDisturbance reports whether an operator could not finish because of a fault. Kubernetes would start that operator again.
 func isDisturbance(err error) bool {
 	var refused *crds.RefusedError
 	return err != nil && !errors.As(err, &refused)

@@ -157,7 +157,7 @@ func TestConversionService(t *testing.T) {
 	})
 }
 
-// TestConversionForeign: what somebody else made under our names is never touched.
+// TestConversionForeign: the operator never touches what another client made under our names.
 func TestConversionForeign(t *testing.T) {
 	t.Parallel()
 	server := pool.Shared(t)

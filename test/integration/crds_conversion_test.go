@@ -173,7 +173,7 @@ func TestConversion(t *testing.T) {
 		}
 		return ""
 	})
-	//nolint:paralleltest // each step goes on from where the one before left the cluster
+	//nolint:paralleltest // each step continues from where the one before left the cluster
 	for _, step := range []struct {
 		story string
 		test  func(*twoVersions)
@@ -184,7 +184,7 @@ func TestConversion(t *testing.T) {
 		{"server-side apply in both versions", applyInBoth},
 		{"lists hold both, in either version", listBoth},
 		{"a forged annotation contradicts nothing", forge},
-		{"a CA is rotated while requests go on", func(c *twoVersions) { c.rotate(server) }},
+		{"a CA is rotated while requests continue", func(c *twoVersions) { c.rotate(server) }},
 		{"no conversion failed in all that time", (*twoVersions).noneFailed},
 		{"the webhook is down", func(c *twoVersions) { c.down(stop) }},
 	} {
@@ -237,14 +237,14 @@ func editStatus(c *twoVersions) {
 	c.has("v2", "old", "status.restart.workloads", []any{
 		map[string]any{"kind": "Pod", "name": "a", "action": "Pending"}, map[string]any{"kind": "Pod", "name": "b", "action": "Pending"},
 	})
-	c.patch("v2", "old", `{"status":{"restart":{"by":"somebody","workloads":[{"kind":"Pod","name":"b","action":"Replaced","percent":100}]}}}`, "status")
+	c.patch("v2", "old", `{"status":{"restart":{"by":"someone","workloads":[{"kind":"Pod","name":"b","action":"Replaced","percent":100}]}}}`, "status")
 	c.has("v1", "old", "status.lastRestart", map[string]any{
 		"time": "2026-01-01T00:00:00Z", "configMapResourceVersion": "77",
 		"workloads": []any{map[string]any{"kind": "Pod", "name": "b", "action": "Replaced", "owner": "Job/b"}},
 	})
 	c.patch("v1", "old", `{"status":{"observedHash":"i"}}`, "status")
 	c.has("v2", "old", "status.restart", map[string]any{
-		"began": "2026-01-01T00:00:00Z", "by": "somebody",
+		"began": "2026-01-01T00:00:00Z", "by": "someone",
 		"workloads": []any{map[string]any{"kind": "Pod", "name": "b", "action": "Replaced", "percent": int64(100)}},
 	})
 }
@@ -341,7 +341,7 @@ func (c *twoVersions) rotate(server *conversion.Server) {
 	authorities := func(bundle []byte) int { return strings.Count(string(bundle), "BEGIN CERTIFICATE") }
 	apiserver.Eventually(c.t, func(context.Context) string {
 		if got := authorities(bundle()); got != 2 {
-			return fmt.Sprintf("%d CAs are to be trusted, want the old and the new", got)
+			return fmt.Sprintf("the bundle has %d CAs, want the old and the new", got)
 		}
 		return ""
 	})
@@ -354,7 +354,7 @@ func (c *twoVersions) rotate(server *conversion.Server) {
 			return "the old certificate is served still"
 		}
 		if got := authorities(bundle()); got != 1 {
-			return fmt.Sprintf("%d CAs are to be trusted, want the new one alone", got)
+			return fmt.Sprintf("the bundle has %d CAs, want the new one alone", got)
 		}
 		return ""
 	})
@@ -385,8 +385,8 @@ func (c *twoVersions) down(stop func()) {
 	c.t.Log(err)
 }
 
-// TestConversionReplicas: whoever comes first makes the certificates, all serve the same; a stranger's Secret is refused, a damaged one
-// of ours is made anew.
+// TestConversionReplicas: the replica that comes first makes the certificates, and all replicas serve the same. They refuse a Secret that
+// another client made, and make a damaged one of ours again.
 func TestConversionReplicas(t *testing.T) {
 	t.Parallel()
 	server := pool.Shared(t)
@@ -422,7 +422,7 @@ func TestConversionReplicas(t *testing.T) {
 	apiserver.Eventually(t, func(context.Context) string {
 		healed := c.secret()
 		if _, left := healed.Data["mine"]; left || strings.Count(string(healed.Data["ca.crt"]), "BEGIN") != 2 {
-			return "the damaged Secret is not made anew"
+			return "the damaged Secret is not made again"
 		}
 		return ""
 	})

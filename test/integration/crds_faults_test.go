@@ -17,8 +17,8 @@ import (
 )
 
 // TestEachFaultAtEachRequest upgrades from release 1 to release 3, which takes everything at once: a version carried over, objects
-// rewritten, the version dropped. Each request of that goes wrong in each of several ways, of which a sample runs; the operator is
-// started anew until it comes through. The end is always the newest definition, with every object as it was.
+// rewritten, the version dropped. Each request of that upgrade fails in each of several ways, of which a sample runs. The test starts the
+// operator again until the upgrade is complete. The end is always the newest definition, with every object as it was.
 func TestEachFaultAtEachRequest(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Own(t)

@@ -67,13 +67,13 @@ func (w *watched) awaitTold(part string) {
 		if slices.ContainsFunc(w.told, func(line string) bool { return strings.Contains(line, part) }) {
 			return ""
 		}
-		return fmt.Sprintf("nobody was told %q, only %q", part, w.told)
+		return fmt.Sprintf("the guard gave no notice %q, only %q", part, w.told)
 	})
 }
 
 func (p product) patch(body string) {
 	p.t.Helper()
-	if _, err := p.server.Dynamic.Resource(definitionResource()).Patch(p.t.Context(), p.name(), types.JSONPatchType, []byte(body), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+	if _, err := p.server.Dynamic.Resource(definitionResource()).Patch(p.t.Context(), p.name(), types.JSONPatchType, []byte(body), metav1.PatchOptions{FieldManager: "someone"}); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -116,7 +116,8 @@ func TestGuardServesAVersionAgain(t *testing.T) {
 	w.wantObjects(map[string]map[string]any{"a": spec})
 }
 
-// TestNothingIsTakenAwayThatObjectsUse: somebody added a field by hand, and objects use it. Healing the definition would prune them.
+// TestNothingIsTakenAwayThatObjectsUse: a user added a field by hand, and objects use it. If the operator healed the definition, the API
+// server would prune the field.
 func TestNothingIsTakenAwayThatObjectsUse(t *testing.T) {
 	t.Parallel()
 	p := product{t: t, server: pool.Shared(t), plural: "harms"}
@@ -224,7 +225,7 @@ func TestPolicyProtectsDefinitionsWithObjects(t *testing.T) {
 			return ""
 		}
 	}
-	apiserver.Eventually(t, refused(other.name())) // nobody leads there, so nobody knows whether it has objects
+	apiserver.Eventually(t, refused(other.name())) // no operator leads there, so none knows whether it has objects
 
 	allowed := func(ctx context.Context) string {
 		if err := definitions.Delete(ctx, w.name(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
@@ -261,12 +262,13 @@ func TestLeaderMigratesWhatAnUpgradeLeft(t *testing.T) {
 	w.wantObjects(before)
 }
 
-// TestCheckWithoutAnyRight: an operator that may not even read definitions waits for the administrator, and goes on when it is served.
+// TestCheckWithoutAnyRight: an operator that may not even read definitions waits for the administrator. It continues when the definition
+// is served.
 func TestCheckWithoutAnyRight(t *testing.T) {
 	t.Parallel()
 	p := product{t: t, server: pool.Shared(t), plural: "checks"}
 	o := p.operator(3, nil)
-	o.config.Impersonate.UserName, o.config.Impersonate.Groups = "nobody", []string{"system:authenticated"}
+	o.config.Impersonate.UserName, o.config.Impersonate.Groups = "stranger", []string{"system:authenticated"}
 	o.timeout = time.Minute
 	installer, err := o.installer()
 	if err != nil {

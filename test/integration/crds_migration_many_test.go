@@ -228,7 +228,7 @@ func (l *library) resumedThroughACrash() {
 	}
 }
 
-// intact checks every object, when nobody knows v1 any more.
+// intact checks every object when v1 is gone from the definition.
 func (l *library) intact() {
 	if got, want := l.storedIn(), fmt.Sprintf("%d in v2", l.many-len(l.gone)); got != want {
 		l.t.Errorf("stored: %s, want %s", got, want)

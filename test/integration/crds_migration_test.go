@@ -26,7 +26,7 @@ import (
 func TestMigrationFacts(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]func(t *testing.T, server *apiserver.Server){
-		"a merge patch without content has the object stored anew, and changes nothing else":    factEmptyPatch,
+		"a merge patch without content stores the object again, and changes nothing else":       factEmptyPatch,
 		"entries of a version that is gone break applying, and a write loses all managedFields": factVersionGone,
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -84,15 +84,15 @@ func factVersionGone(t *testing.T, server *apiserver.Server) {
 func TestMigration(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]func(t *testing.T, server *apiserver.Server){
-		"who applied in a version that goes still owns its fields afterwards":                      migrateOwners,
-		"a version that is still served keeps its entries until it goes":                           migrateServed,
-		"objects broken by a version that went before are healed":                                  migrateBroken,
-		"with a conversion webhook entries are dropped, and nobody gets in conflict":               migrateConverted,
-		"an object being deleted is rewritten all the same":                                        migrateDeleting,
-		"the rights in Rules are enough":                                                           migrateLeastRights,
-		"what a policy refuses is named, all others are rewritten, and the version stays":          migrateRefused,
-		"nothing to do is done at once, and a cursor left behind is cleared away":                  migrateNothing,
-		"a definition that changes meanwhile keeps its stored versions, and is then migrated anew": migrateChanged,
+		"who applied in a version that goes still owns its fields afterwards":                       migrateOwners,
+		"a version that is still served keeps its entries until it goes":                            migrateServed,
+		"objects broken by a version that went before are healed":                                   migrateBroken,
+		"with a conversion webhook entries are dropped, and no owner gets a conflict":               migrateConverted,
+		"an object being deleted is rewritten all the same":                                         migrateDeleting,
+		"the rights in Rules are enough":                                                            migrateLeastRights,
+		"what a policy refuses is named, all others are rewritten, and the version stays":           migrateRefused,
+		"nothing to do is done at once, and a cursor left behind is cleared away":                   migrateNothing,
+		"a definition that changes meanwhile keeps its stored versions, and is then migrated again": migrateChanged,
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +163,7 @@ func migrateBroken(t *testing.T, server *apiserver.Server) {
 	a.define("v1 served", "v2 served storage")
 	a.patch("v2", "one", `{}`)
 	a.setStored("v2")
-	a.define("v2 served", "v3 served storage") // v1 is gone, and nobody cared
+	a.define("v2 served", "v3 served storage") // v1 is gone, and no migration ran before
 	if _, err := a.apply("v3", "one", "owner", map[string]any{"text": "again"}); err == nil {
 		t.Error("the object is not broken")
 	}
@@ -224,7 +224,7 @@ func migrateRefused(t *testing.T, server *apiserver.Server) {
 	lift := a.forbidUpdatesOf("two")
 	result, err := a.migrator(&traffic{}).Run(t.Context(), a.name())
 	var refused *migration.RefusedError
-	if !errors.As(err, &refused) || refused.Count != 1 || refused.Refusals[0].Name != "two" || !strings.Contains(err.Error(), "nobody touches two") {
+	if !errors.As(err, &refused) || refused.Count != 1 || refused.Refusals[0].Name != "two" || !strings.Contains(err.Error(), "no client may change two") {
 		t.Fatalf("error %v", err)
 	}
 	t.Log(err)
@@ -253,7 +253,7 @@ validatingadmissionpolicies:
   metadata: {name: %[1]s}
   spec:
     matchConstraints: {resourceRules: [{apiGroups: [%[2]s], apiVersions: ["*"], resources: [%[1]s], operations: [UPDATE]}]}
-    validations: [{expression: "object.metadata.name != '%[3]s'", message: nobody touches %[3]s}]
+    validations: [{expression: "object.metadata.name != '%[3]s'", message: no client may change %[3]s}]
 validatingadmissionpolicybindings:
   apiVersion: admissionregistration.k8s.io/v1
   kind: ValidatingAdmissionPolicyBinding

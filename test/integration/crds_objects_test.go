@@ -399,7 +399,7 @@ func TestCheckOfManyObjects(t *testing.T) {
 	}
 
 	nobody := rest.CopyConfig(c.Config)
-	nobody.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
+	nobody.Impersonate = rest.ImpersonationConfig{UserName: "stranger", Groups: []string{"system:authenticated"}}
 	_, err = c.check(nobody, wants)
 	want := fmt.Sprintf(`the account does not have the permission "list" on things.%s in all namespaces`, c.group)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {

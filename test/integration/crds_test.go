@@ -95,10 +95,10 @@ func (r registry) clusterDefinition() *unstructured.Unstructured {
 	return object
 }
 
-// patch changes the definition of MySQLCluster as somebody else would.
+// patch changes the definition of MySQLCluster as another client would.
 func (r registry) patch(kind types.PatchType, body string, subresources ...string) {
 	r.t.Helper()
-	options := metav1.PatchOptions{FieldManager: "somebody"}
+	options := metav1.PatchOptions{FieldManager: "someone"}
 	if _, err := r.Dynamic.Resource(definitionResource()).Patch(r.t.Context(), r.definitions[0].Name(), kind, []byte(body), options, subresources...); err != nil {
 		r.t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (r registry) patch(kind types.PatchType, body string, subresources ...strin
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Own(t)
-	//nolint:paralleltest // each step goes on from where the one before left the cluster
+	//nolint:paralleltest // each step continues from where the one before left the cluster
 	for _, step := range []struct {
 		story string
 		test  func(registry)
@@ -118,8 +118,8 @@ func TestDefinitions(t *testing.T) {
 		{"a definition edited by hand is healed, what others added stays", healEdit},
 		{"a newer operator's definition is left alone", keepNewer},
 		{"a version with stored objects is carried over, then dropped", carryOver},
-		{"somebody else's definition is used, or refused with a remedy", respectForeign},
-		{"a deleted definition is created anew when it is gone", recreateDeleted},
+		{"the definition of another client is used, or refused with a remedy", respectForeign},
+		{"a deleted definition is created again when it is gone", recreateDeleted},
 		{"the manifests' rights are enough, and enough only for ours", leastRights},
 		{"the documents of the seed apply, bad ones are refused", applyDocuments},
 	} {
@@ -158,7 +158,7 @@ func healEdit(r registry) {
 	}
 	healed := r.clusterDefinition()
 	if healed.GetLabels()["team"] != "ours" {
-		r.t.Error("a label of somebody else is gone")
+		r.t.Error("a label of another client is gone")
 	}
 	properties, _, err := unstructured.NestedMap(versions(r.t, healed)[0], "schema", "openAPIV3Schema", "properties", "spec", "properties")
 	if _, left := properties["mine"]; left || err != nil {

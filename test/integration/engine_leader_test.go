@@ -136,8 +136,8 @@ func TestEngineEndsRatherThanOverlap(t *testing.T) {
 	}
 }
 
-// usurp makes somebody else the holder of the Lease, as another operator does whose clock runs fast, or that found the Lease expired while
-// this one stood still.
+// usurp makes another client the holder of the Lease. Another operator does so if its clock runs fast, or if it found the Lease expired
+// while this operator stood still.
 func (w *world) usurp(t *testing.T) {
 	t.Helper()
 	leases := apischema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
@@ -158,7 +158,7 @@ func TestEngineStopsAtOnceWhenItsLeaseIsTaken(t *testing.T) {
 	w.usurp(t)
 	apiserver.Eventually(t, func(context.Context) string {
 		if running.measured(t, "leader", nil) != 0 {
-			return "another holds the lease, and the operator goes on working"
+			return "another client holds the lease, and the operator continues to work"
 		}
 		return ""
 	})
@@ -282,7 +282,7 @@ func TestEngineNamesTheCacheItWaitsFor(t *testing.T) {
 	w := newWorld(t, pool.Shared(t))
 	running := w.operator(t, simply(nil), func(config *reconcile.Config, _ *reconcile.Controller) {
 		config.SyncTimeout = 500 * time.Millisecond
-		config.Rest.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}
+		config.Rest.Impersonate = rest.ImpersonationConfig{UserName: "stranger"}
 	})
 	err := running.manager.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "probes.v1.engine.example.com in namespace "+w.namespace) || !strings.Contains(err.Error(), "forbidden") {

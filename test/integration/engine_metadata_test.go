@@ -46,7 +46,7 @@ func TestEngineWatchesMetadata(t *testing.T) {
 	second := w.child(t, "first", first)
 
 	t.Log("a change of its metadata is noticed, and whatever else was changed is healed then")
-	w.patch(t.Context(), t, resource("configmaps"), "a", `{"data":{"text":"somebody else's"}}`)
+	w.patch(t.Context(), t, resource("configmaps"), "a", `{"data":{"text":"of another client"}}`)
 	before := passes.Load()
 	w.patch(t.Context(), t, resource("configmaps"), "a", `{"metadata":{"annotations":{"example.com/seen":"yes"}}}`)
 	apiserver.Eventually(t, func(context.Context) string {
@@ -56,7 +56,7 @@ func TestEngineWatchesMetadata(t *testing.T) {
 		return ""
 	})
 	if again := w.child(t, "first", ""); again != second {
-		t.Errorf("the child was made anew, as %s instead of %s", again, second)
+		t.Errorf("the child was made again, as %s instead of %s", again, second)
 	}
 
 	t.Log("at rest nothing is written")

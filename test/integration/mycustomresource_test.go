@@ -176,12 +176,12 @@ func TestMyCustomResourceAtRest(t *testing.T) {
 	same(t, operator.wire.written()[writes:], []string{"PATCH /apis/poc.test.domain/v1/namespaces/" + f.home.namespace + "/mycustomresources/last/status"})
 	// Two of them are for the last Pod: because it came, and because that was written.
 	if made := operator.restful(t) - passes; made > 2 {
-		t.Errorf("%v passes were made, for 60 changes that concern nobody and one that does", made)
+		t.Errorf("%v passes were made, for 60 changes that concern no resource and one that does", made)
 	}
 
 	accepted := reads.all()
 	if len(accepted) == 0 {
-		t.Fatal("nobody asked for Pods")
+		t.Fatal("the operator has not asked for Pods")
 	}
 	for _, accept := range accepted {
 		// An API server answers in the first form that it knows.

@@ -104,7 +104,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			d.removes(t, "foreground", transfer.ExitDone, "{}")
 			d.gone(t, "mysqlbackupinstances", "foreground")
 		},
-		"after its cluster, under somebody's finalizer": func(t *testing.T) {
+		"after its cluster, under the finalizer of another client": func(t *testing.T) {
 			d.cluster(t, "brief")
 			d.back(t, "outlives", "cluster: brief, deletionPolicy: Delete")
 			d.succeeds(t, "outlives")
@@ -117,7 +117,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			d.held(t, "outlives", false)
 			going, err := d.instance(t.Context(), "outlives")
 			if err != nil || !slices.Equal(going.Finalizers, []string{"example.com/audit"}) {
-				t.Errorf("somebody's finalizer is not left alone: %v (%v)", going.Finalizers, err)
+				t.Errorf("the finalizer of another client is not left alone: %v (%v)", going.Finalizers, err)
 			}
 			d.patch(t, "mysqlbackupinstances", "outlives", `{"metadata":{"finalizers":null}}`)
 			d.gone(t, "mysqlbackupinstances", "outlives")
@@ -162,7 +162,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 	})
 }
 
-// checkRemoval looks whose the Job is that deletes data: nobody's, since garbage collection would take it with the instance.
+// checkRemoval checks that the Job that deletes data has no owner: garbage collection would otherwise delete the Job with the instance.
 func (d *depot) checkRemoval(t *testing.T, name string) {
 	t.Helper()
 	d.pod(t, name, "delete")
@@ -325,8 +325,8 @@ func TestBackupInstanceDataIsLeftOnALostNode(t *testing.T) {
 	says(t, d.told(t, "lost", "Warning BackupDataLeft"), pod, "check whether its node still exists")
 }
 
-// TestBackupInstanceStaysUntilItIsTold deletes an instance whose data cannot be deleted, while no event can be written: it stays, since
-// nobody would find the data otherwise.
+// TestBackupInstanceStaysUntilItIsTold deletes an instance whose data cannot be deleted, while the operator cannot write events. The
+// instance stays: without it and without an event, no user would find the data.
 func TestBackupInstanceStaysUntilItIsTold(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)

@@ -15,9 +15,9 @@ import (
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// TestBackupInstanceThatIsGivenUpStoresNothingMore: its Pod works on long after its time, on a node that does not hear of it. Kubernetes
-// does not end the Job, and the operator deletes it when it gives the backup up: what is stored for a backup that has failed belongs to
-// nobody.
+// TestBackupInstanceThatIsGivenUpStoresNothingMore: the Pod of a backup runs long after its deadline, on a node whose kubelet does not
+// notice that. Kubernetes does not end the Job. The operator deletes it when it gives the backup up, since no instance accounts for what
+// a failed backup stores.
 func TestBackupInstanceThatIsGivenUpStoresNothingMore(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)
@@ -106,7 +106,7 @@ func TestBackupInstanceFails(t *testing.T) {
 			d.gone(t, "pods", pod)
 			d.succeeds(t, "jobless")
 		},
-		"Job made by somebody else": func(t *testing.T) {
+		"Job made by another client": func(t *testing.T) {
 			d.make(t, "jobs", `{apiVersion: batch/v1, kind: Job, metadata: {name: squatted-backup}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: none}]}}}}`)
 			d.back(t, "squatted", "cluster: db")
 			d.waitsFor(t, "squatted", "ForeignObject", true, "squatted-backup exists already and was not made by this operator")

@@ -156,8 +156,8 @@ func readyOf(instance mysqlv1.MySQLBackupInstance) metav1.Condition {
 	return readyIn(instance.Status.Conditions)
 }
 
-// waitsFor waits until an instance that has not begun says so, with a message that holds these words. It tells whether somebody has to
-// help.
+// waitsFor waits until an instance that has not begun reports the reason, in a message with these words. stalled is whether a user must
+// act.
 func (d *depot) waitsFor(t *testing.T, name, reason string, stalled bool, words ...string) {
 	t.Helper()
 	instance := d.until(t, name, mysqlv1.BackupScheduled, reason)
@@ -215,7 +215,7 @@ func (d *depot) pod(t *testing.T, instance, what string) string {
 				return ""
 			}
 		}
-		return fmt.Sprintf("there are %d Pods for %s of %s, none that is to be started", len(found.Items), what, instance)
+		return fmt.Sprintf("there are %d Pods for %s of %s, none of them pending", len(found.Items), what, instance)
 	})
 	return name
 }
@@ -309,7 +309,7 @@ type reporter struct {
 	asked   atomic.Int32
 }
 
-// reporter starts a server with a cluster's certificate at an address of its own, that answers the operator and nobody else.
+// reporter starts a server with a cluster's certificate at an address of its own. The server answers the operator and no other client.
 func (d *depot) reporter(t *testing.T, cluster string) *reporter {
 	t.Helper()
 	held, err := d.place.secret(t.Context(), cluster+"-tls")

@@ -137,7 +137,7 @@ func (d *depot) barred(t *testing.T, what, name string) {
 	})
 }
 
-// unsure waits until an instance says that nobody knows whether its mark counts.
+// unsure waits until an instance reports that the operator cannot decide whether its mark counts.
 func (d *depot) unsure(t *testing.T, name string) {
 	t.Helper()
 	soon(t, func(ctx context.Context) string {

@@ -97,7 +97,7 @@ func TestBackupInstanceLife(t *testing.T) {
 	})
 }
 
-// checkClaim looks at the volume that the operator makes: nobody's, and labelled.
+// checkClaim checks that the volume that the operator makes has no owner, and has labels.
 func (d *depot) checkClaim(t *testing.T, name, size string) {
 	t.Helper()
 	claim, err := d.of("persistentvolumeclaims").Get(t.Context(), name, metav1.GetOptions{})
@@ -150,7 +150,7 @@ func (d *depot) checkCompleted(t *testing.T, done mysqlv1.MySQLBackupInstance, p
 	}
 }
 
-// TestBackupInstanceWaits lacks one thing after the other, and goes on by itself when that is there.
+// TestBackupInstanceWaits: instances that each miss one thing wait for it, and continue by themselves when it is there.
 func TestBackupInstanceWaits(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)
@@ -218,7 +218,7 @@ func TestBackupInstanceWaits(t *testing.T) {
 			done := d.succeeds(t, "named")
 			same(t, *done.Status.Location, mysqlv1.BackupLocation{URL: "file:///mysql/" + d.namespace + "/claimed/named", Claim: "nas"})
 		},
-		"for a name that somebody else's claim has": func(t *testing.T) {
+		"for a name that the claim of another client has": func(t *testing.T) {
 			d.cluster(t, "taken")
 			d.make(t, "persistentvolumeclaims", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: taken-backups}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}}")
 			d.back(t, "foreign", "cluster: taken")
@@ -238,9 +238,9 @@ func TestBackupInstanceWaits(t *testing.T) {
 		},
 		"for a Pod that Kubernetes refuses": func(t *testing.T) {
 			d.cluster(t, "refused")
-			d.back(t, "homeless", "cluster: refused, destination: {url: 's3://bucket', serviceAccountName: nobody}")
-			d.waitsFor(t, "homeless", "PodsNotCreated", true, `"nobody" not found`)
-			d.make(t, "serviceaccounts", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: nobody}}")
+			d.back(t, "homeless", "cluster: refused, destination: {url: 's3://bucket', serviceAccountName: uploader}")
+			d.waitsFor(t, "homeless", "PodsNotCreated", true, `"uploader" not found`)
+			d.make(t, "serviceaccounts", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: uploader}}")
 			d.succeeds(t, "homeless")
 		},
 		"as long as it may, and not longer": func(t *testing.T) {

@@ -169,7 +169,7 @@ func (d *diary) considers(t *testing.T) {
 		d.patch(t, "mysqlbackupschedules", "nightly", fmt.Sprintf(`{"metadata":{"annotations":{"touched":%q}}}`, time.Now().Format(time.RFC3339Nano)))
 		soon(t, func(context.Context) string {
 			if d.clock.looked() == before {
-				return "nobody looks at the clock"
+				return "the operator does not look at the clock"
 			}
 			return ""
 		})

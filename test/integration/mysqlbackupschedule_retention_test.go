@@ -40,7 +40,7 @@ func TestBackupScheduleRetention(t *testing.T) {
 		d.over(t, name, mysqlv1.BackupCompleted, d.night(-30))
 	}
 
-	t.Log("the fourth takes the first's place, whose data goes first; somebody else has a finalizer of their own on it")
+	t.Log("the fourth takes the place of the first, whose data is deleted before it; another client has a finalizer on the first")
 	d.patch(t, "mysqlbackupinstances", d.named(0), `{"metadata":{"finalizers":["example.com/mine"]}}`)
 	d.complete(t, 2, 3)
 	soon(t, func(ctx context.Context) string {

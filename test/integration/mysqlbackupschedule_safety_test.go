@@ -61,8 +61,8 @@ func TestBackupScheduleSparesWhatItHasNotHeardIsRestored(t *testing.T) {
 	d.stays(t, d.named(0))
 }
 
-// TestBackupScheduleDeletesByTheSpecAsItIs: the operator hears late of a schedule whose backups are to be kept for longer. It deletes none
-// by what it knew before.
+// TestBackupScheduleDeletesByTheSpecAsItIs: a user makes a schedule keep its backups for longer, and the operator learns of that late. It
+// deletes no backup by the former spec.
 func TestBackupScheduleDeletesByTheSpecAsItIs(t *testing.T) {
 	t.Parallel()
 	d := newDiary(t, "retention: {keepFor: 30h}")

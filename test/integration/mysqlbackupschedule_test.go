@@ -58,7 +58,7 @@ func TestBackupScheduleMakesABackupWhenItsTimeHasCome(t *testing.T) {
 	same(t, schedule.Status.LastBackup, made.Name)
 	moments(t, "the last success", schedule.Status.LastSuccessfulTime, d.night(0).Add(backupTakes))
 
-	t.Log("the next one fails, which the schedule says, and it goes on")
+	t.Log("the next one fails; the schedule reports that, and continues")
 	d.strikes(t, d.night(1).Add(time.Second))
 	d.fails(t, 1)
 	schedule = d.is(t, "LastBackupFailed", nil)
@@ -225,7 +225,7 @@ func TestBackupScheduleHeldUp(t *testing.T) {
 			d.operate(t, nil)
 			d.stuck(t, "InvalidTimeZone", "spec.timeZone", "Europe/Atlantis")
 		},
-		"somebody else's instance has the name": func(t *testing.T) {
+		"an instance of another client has the name": func(t *testing.T) {
 			d := newDiary(t, "")
 			d.make(t, "mysqlbackupinstances", fmt.Sprintf("{apiVersion: %s/v1, kind: MySQLBackupInstance, metadata: {name: %s}, spec: {cluster: db}}", schema.MySQLGroup, d.named(0)))
 			o := d.operate(t, nil)
@@ -275,7 +275,7 @@ func TestBackupScheduleWhileClocksAreWrong(t *testing.T) {
 	d.strikes(t, wild)
 	d.has(t, 0, 5*366)
 
-	t.Log("right again: nobody waits for five years")
+	t.Log("right again: the schedule does not wait for five years")
 	d.strikes(t, d.night(0).Add(time.Hour))
 	d.is(t, "Scheduled", func(status mysqlv1.MySQLBackupScheduleStatus) bool {
 		return status.NextScheduleTime != nil && status.NextScheduleTime.Time.Equal(d.night(1))
@@ -346,7 +346,7 @@ func TestBackupScheduleUnderTwoOperators(t *testing.T) {
 		return status.Backups == 2 && len(status.Active) == 0
 	})
 
-	t.Log("at rest nothing is written, though both go on looking")
+	t.Log("at rest nothing is written, though both operators continue to look")
 	d.resting(t, first, second)
 }
 

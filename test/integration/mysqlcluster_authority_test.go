@@ -107,7 +107,7 @@ func (s *site) asks(t *testing.T, cluster string, annotations map[string]string)
 	s.patch(t, "mysqlclusters", cluster, `{"metadata":{"annotations":{`+strings.Join(lines, ",")+`}}}`)
 }
 
-// TestMySQLClusterKeepsItsCAFromItsNamespace: nobody who reads everything in the cluster's namespace can sign for it.
+// TestMySQLClusterKeepsItsCAFromItsNamespace: a user who reads everything in the cluster's namespace cannot sign certificates for it.
 func TestMySQLClusterKeepsItsCAFromItsNamespace(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -140,7 +140,7 @@ func TestMySQLClusterSurvivesEveryCrash(t *testing.T) {
 	survivesCrashes(t, crashesUpTo(len(writes)), func(t *testing.T, at crash) bool { return survivesCrash(t, at, want) })
 }
 
-// survivesCrash says whether the operator died as planned.
+// survivesCrash reports whether the operator died as planned.
 func survivesCrash(t *testing.T, at crash, want map[string]any) bool {
 	t.Helper()
 	s := newSite(t)
@@ -190,6 +190,6 @@ func TestMySQLClusterUnderTwoOperators(t *testing.T) {
 	}
 	s.node.podsOnce(t, "db", 3)
 
-	t.Log("at rest nothing is written but the Lease, though both go on looking")
+	t.Log("at rest nothing is written but the Lease, though both operators continue to look")
 	s.restful(t, first, second)
 }

@@ -69,7 +69,7 @@ func TestMySQLClusterDeleted(t *testing.T) {
 	s.apply(t, "db", "secret: root")
 	after := s.settled(t, "db")
 	if after.Status.Epoch != before.Status.Epoch+1 || after.Status.Primary != before.Status.Primary {
-		t.Errorf("the cluster goes on as epoch %d with %s, want the epoch after %d with %s", after.Status.Epoch, after.Status.Primary, before.Status.Epoch, before.Status.Primary)
+		t.Errorf("the cluster continues as epoch %d with %s, want the epoch after %d with %s", after.Status.Epoch, after.Status.Primary, before.Status.Epoch, before.Status.Primary)
 	}
 	same(t, s.childClaims(t, "db"), claims)
 	if had, has := before.Status.Members[0].GTIDExecuted, after.Status.Members[0].GTIDExecuted; has == "" || has != had {
@@ -142,7 +142,7 @@ func TestMySQLClusterOrphaned(t *testing.T) {
 	s.apply(t, "db", "secret: root, replicas: 3")
 	after := s.settled(t, "db")
 	if after.Status.Epoch != before.Status.Epoch+1 || after.Status.Primary != before.Status.Primary || len(after.Status.InSync) != 3 {
-		t.Errorf("the cluster goes on as epoch %d with %s and %v in sync, want the epoch after %d, %s and three", after.Status.Epoch, after.Status.Primary, after.Status.InSync, before.Status.Epoch, before.Status.Primary)
+		t.Errorf("the cluster continues as epoch %d with %s and %v in sync, want the epoch after %d, %s and three", after.Status.Epoch, after.Status.Primary, after.Status.InSync, before.Status.Epoch, before.Status.Primary)
 	}
 	same(t, s.children(t, "db"), children)
 	same(t, s.ownSecrets(t.Context(), "db")["db-accounts"], accounts)
@@ -195,7 +195,7 @@ func (s *site) childClaims(t *testing.T, cluster string) map[string]string {
 	return claims
 }
 
-// TestMySQLClusterWaitsForItsPredecessor is applied anew while the children of the deleted one are still being collected.
+// TestMySQLClusterWaitsForItsPredecessor applies a cluster again while the children of the deleted one are still being collected.
 func TestMySQLClusterWaitsForItsPredecessor(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

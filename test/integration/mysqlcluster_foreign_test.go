@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// foreignObject is something that somebody else made under a name that a cluster needs; %s is the cluster's name.
+// foreignObject is an object that another client made under a name that a cluster needs; %s is the cluster's name.
 type foreignObject struct{ what, name, document string }
 
 const foreignLabels = "labels: {team: other}"
 
-// ourLabels are what the operator's caches select by: somebody copied a manifest.
+// ourLabels are the labels that the operator's caches select by. A foreign object has them when a user copied a manifest.
 const ourLabels = "labels: {app.kubernetes.io/name: mysql, app.kubernetes.io/managed-by: mysql-operator, app.kubernetes.io/instance: %[1]s}"
 
 func foreignObjects() map[string]foreignObject {
@@ -32,7 +32,7 @@ func foreignObjects() map[string]foreignObject {
 	}
 }
 
-// TestMySQLClusterLeavesForeignObjectsAlone has somebody else's object under each name that a cluster needs.
+// TestMySQLClusterLeavesForeignObjectsAlone has an object of another client under each name that a cluster needs.
 func TestMySQLClusterLeavesForeignObjectsAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -63,13 +63,13 @@ func (s *site) leavesAlone(t *testing.T, cluster string, foreign foreignObject) 
 	s.until(t, cluster, "ForeignObject")
 	s.unchanged(t, foreign.what, before)
 
-	t.Log("once it is out of the way, the cluster goes on")
+	t.Log("once the object is out of the way, the cluster continues")
 	s.remove(t, foreign.what, name)
 	s.ready(t, cluster)
 }
 
-// TestMySQLClusterLeavesPlantedSecretsAlone has Secrets with all of the operator's marks, made by somebody who may write Secrets only,
-// before there is a cluster: he would know the passwords of its accounts, or the key of its members.
+// TestMySQLClusterLeavesPlantedSecretsAlone: before there is a cluster, a user who may write Secrets only makes some with all of the
+// operator's marks. That user would know the passwords of the cluster's accounts, or the key of its members.
 func TestMySQLClusterLeavesPlantedSecretsAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -16,10 +16,10 @@ import (
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// damage is what somebody does to a child; %s is the cluster's name.
+// damage is what a user does to a child; %s is the cluster's name.
 type damage struct{ what, name, changes string }
 
-// foreignMarks are somebody's own label and annotation; they have to stay.
+// foreignMarks are a label and an annotation of another client, which must stay.
 const foreignMarks = `"labels":{"team":"other"%s},"annotations":{"note":"by hand"}`
 
 func damages() map[string]damage {
@@ -42,7 +42,7 @@ func damages() map[string]damage {
 	}
 }
 
-// TestMySQLClusterHealsItsChildren has somebody edit a field of each child, and then delete the child.
+// TestMySQLClusterHealsItsChildren edits a field of each child as a user would, and then deletes the child.
 func TestMySQLClusterHealsItsChildren(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -67,7 +67,7 @@ func (s *site) heals(t *testing.T, cluster string, done damage) {
 				return err.Error()
 			}
 			if marked && (found.GetLabels()["team"] != "other" || found.GetAnnotations()["note"] != "by hand") {
-				t.Errorf("somebody's label and annotation are gone: %v %v", found.GetLabels(), found.GetAnnotations())
+				t.Errorf("the label and the annotation of another client are gone: %v %v", found.GetLabels(), found.GetAnnotations())
 			}
 			return cmp.Diff(want, withoutMarks(content(found)))
 		})
@@ -77,7 +77,7 @@ func (s *site) heals(t *testing.T, cluster string, done damage) {
 	healed(true)
 	s.settled(t, cluster)
 
-	t.Log("deleted, it is made anew")
+	t.Log("deleted, it is made again")
 	before := s.get(t, done.what, name).GetUID()
 	s.remove(t, done.what, name)
 	soon(t, func(ctx context.Context) string {
@@ -96,7 +96,7 @@ func (s *site) heals(t *testing.T, cluster string, done damage) {
 	}
 }
 
-// withoutMarks leaves out what somebody else put on a child, and what the API server assigns to one that is made anew.
+// withoutMarks leaves out what another client put on a child, and what the API server assigns to a child that is made again.
 func withoutMarks(said map[string]any) map[string]any {
 	if labels, ok := said["labels"].(map[string]string); ok {
 		delete(labels, "team")
@@ -179,7 +179,7 @@ func TestMySQLClusterPaused(t *testing.T) {
 		t.Errorf("a paused cluster was written to: %v", all[writes:])
 	}
 	if now := s.get(t, "services", "db"); now.GetResourceVersion() != edited.GetResourceVersion() {
-		t.Error("the Service that somebody works on was touched")
+		t.Error("the operator touched the Service that a user edited")
 	}
 
 	s.apply(t, "db", "secret: root, paused: false")
@@ -222,7 +222,7 @@ func TestMySQLClusterChangedBack(t *testing.T) {
 	}
 }
 
-// TestMySQLClusterWithADeafMember goes on while a replica's agent does not answer, and says so.
+// TestMySQLClusterWithADeafMember: while a replica's agent does not answer, the cluster continues, and its status reports the member.
 func TestMySQLClusterWithADeafMember(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

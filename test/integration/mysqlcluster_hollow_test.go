@@ -43,7 +43,7 @@ func (n *network) flush(t *testing.T, host string, number int) replication.GTIDS
 	return made
 }
 
-// has says whether a member has transactions.
+// has reports whether a member has transactions.
 func (n *network) has(host string, set replication.GTIDSet) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

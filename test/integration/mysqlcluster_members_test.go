@@ -28,7 +28,7 @@ type network struct {
 	running map[string]*simulatedMember
 	// cut are the hosts whose agents do not answer the operator.
 	cut map[string]bool
-	// barred are the accounts that nobody can log in to, by mysqld's version.
+	// barred are the accounts that no client can log in to, by mysqld's version.
 	barred map[string]replication.Accounts
 }
 
@@ -86,7 +86,7 @@ func (n *network) start(host, version string, volume *memberVolume, from certifi
 		return nil, err
 	}
 	m := &simulatedMember{network: n, host: host, volume: volume, boot: rand.Text(), readOnly: true, address: address, mounted: from}
-	// As the agent does, it reads its files anew for each connection.
+	// As the agent does, it reads its files again for each connection.
 	security := &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -94,7 +94,7 @@ func (n *network) start(host, version string, volume *memberVolume, from certifi
 	}}
 	m.server = &http.Server{Handler: m.routes(), TLSConfig: security, ReadHeaderTimeout: time.Second}
 	n.mu.Lock()
-	// The member before it, which has the same volume, may just be answering somebody.
+	// The member before it, which has the same volume, may just be answering a request.
 	if volume.origin == "" {
 		volume.origin = replication.OriginFresh
 	}
@@ -127,7 +127,7 @@ func (n *network) remount(cluster string, now certificates) {
 	}
 }
 
-// listenAlone finds a loopback address on which nobody listens on the agents' port yet: Linux answers for all of 127.0.0.0/8.
+// listenAlone finds a loopback address where no process listens on the agents' port yet: Linux answers for all of 127.0.0.0/8.
 func listenAlone() (net.Listener, string, error) {
 	for {
 		address := fmt.Sprintf("127.%d.%d.%d", 1+mathrand.IntN(250), mathrand.IntN(250), 1+mathrand.IntN(250))

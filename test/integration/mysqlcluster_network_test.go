@@ -18,7 +18,7 @@ func TestMySQLClusterNetwork(t *testing.T) {
 	s.apply(t, "db", "secret: root")
 	s.settled(t, "db")
 	if _, err := s.of("networkpolicies").Get(t.Context(), "db", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a policy that nobody asked for: %v", err)
+		t.Errorf("a policy that the spec does not ask for: %v", err)
 	}
 	const (
 		members  = `{"podSelector":{"matchLabels":{"app.kubernetes.io/instance":"db","app.kubernetes.io/managed-by":"mysql-operator","app.kubernetes.io/name":"mysql"}}}`

@@ -199,7 +199,7 @@ func (n *node) releases(version string) {
 	n.latest = version
 }
 
-// bar says which accounts nobody can log in to with mysqld of a version.
+// bar sets the accounts that no client can log in to with mysqld of a version.
 func (n *node) bar(version string, accounts ...replication.Account) {
 	n.network.mu.Lock()
 	defer n.network.mu.Unlock()

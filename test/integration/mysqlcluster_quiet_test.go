@@ -124,7 +124,7 @@ func (s *site) withoutAPIServer(t *testing.T, o *operating) {
 	<-timer.C
 	s.Restart(t)
 
-	t.Log("work goes on where it stopped")
+	t.Log("the operator continues where it stopped")
 	s.patch(t, "services", "db", `{"spec":{"selector":{"statefulset.kubernetes.io/pod-name":"elsewhere"}}}`)
 	soon(t, func(context.Context) string { return cmp.Diff(children, s.picture(t, "db")) })
 	after := s.settled(t, "db")

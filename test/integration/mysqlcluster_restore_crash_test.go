@@ -51,7 +51,7 @@ func TestMySQLClusterRestoreSurvivesEveryCrash(t *testing.T) {
 	})
 }
 
-// survivesCrashedRestore says whether the operator died as planned.
+// survivesCrashedRestore reports whether the operator died as planned.
 func survivesCrashedRestore(t *testing.T, at crash, want any) bool {
 	t.Helper()
 	v := newVault(t)

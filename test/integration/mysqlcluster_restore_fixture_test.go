@@ -46,7 +46,7 @@ func newVault(t *testing.T) *vault {
 	return v
 }
 
-// theSecret is what an image knows that nobody else may read.
+// theSecret is a text that an image knows, and that only another team may read.
 const theSecret = "S3cr3t-of-another-team"
 
 // told is what images say when they are asked for their version: mysql:8.4 is 8.4.6, and what has no number is 9.7.4.

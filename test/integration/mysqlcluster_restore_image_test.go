@@ -13,8 +13,8 @@ import (
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// TestMySQLClusterRestoreMeetsAnotherMySQL restores data that the cluster's image cannot start, or that nobody knows whether it can: no
-// member is made until there is another image, and what is restored stays.
+// TestMySQLClusterRestoreMeetsAnotherMySQL restores data that the cluster's image cannot start, or may be unable to start. The operator
+// makes no member until there is another image, and the restored data stays.
 func TestMySQLClusterRestoreMeetsAnotherMySQL(t *testing.T) {
 	t.Parallel()
 	stories := map[string]func(*testing.T){}

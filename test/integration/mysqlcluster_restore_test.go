@@ -321,7 +321,7 @@ func TestMySQLClusterRestoreMeetsData(t *testing.T) {
 			v.settled(t, "db")
 			v.onceRestored(t, 0)
 		},
-		"somebody else's claim is left alone": func(t *testing.T) {
+		"the claim of another client is left alone": func(t *testing.T) {
 			v := newVault(t)
 			v.nightly(t)
 			made := v.depot.make(t, "persistentvolumeclaims", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-db-0}, spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}}")
@@ -365,7 +365,7 @@ func TestMySQLClusterRestoreGivenUp(t *testing.T) {
 			}
 			v.depot.gone(t, "jobs", "db-restore")
 		},
-		"when the data was there, and nobody had told": func(t *testing.T) {
+		"when the data was there, and no operator had reported it": func(t *testing.T) {
 			v := newVault(t)
 			v.nightly(t)
 			o := v.operate(t, nil)

@@ -111,7 +111,7 @@ func TestMySQLClusterWithoutRoom(t *testing.T) {
 			s.settled(t, "db")
 		}
 	}
-	stories["somebody else's Pod"] = func(t *testing.T) {
+	stories["the Pod of another client"] = func(t *testing.T) {
 		s := newSite(t)
 		made := object(t, "{apiVersion: v1, kind: Pod, metadata: {name: db-0}, spec: {containers: [{name: c, image: none}]}}")
 		before, err := s.of("pods").Create(t.Context(), made, metav1.CreateOptions{FieldManager: "someone"})

@@ -73,7 +73,7 @@ func (s *site) heldBack(t *testing.T, cluster string, before [3]int) (update str
 	return update
 }
 
-// TestMySQLClusterHoldsUpdatesBackFromItsPrimary: no change restarts a primary that is not member 0, before somebody has said so of that
+// TestMySQLClusterHoldsUpdatesBackFromItsPrimary: no change restarts a primary that is not member 0 before a user has allowed that
 // change.
 func TestMySQLClusterHoldsUpdatesBackFromItsPrimary(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestMySQLClusterHoldsUpdatesBackFromItsPrimary(t *testing.T) {
 		return ""
 	})
 
-	t.Log("allowed, it goes on with the primary, and the partition is back when it is over")
+	t.Log("allowed, the update continues with the primary, and the partition is back when the update is over")
 	s.goesOn(t, "db", first)
 	if made := s.made("db"); made != [3]int{before[0] + 1, before[1] + 1, before[2] + 1} {
 		t.Errorf("there have been %v Pods of the members, and %v before", made, before)
@@ -173,8 +173,8 @@ func (s *site) goesOn(t *testing.T, cluster, update string) {
 	}
 }
 
-// TestMySQLClusterEndsAnUpdateBeforeTheNext: Kubernetes would make the primary, which has the first one, anew as of before it, as soon as
-// the partition is up again.
+// TestMySQLClusterEndsAnUpdateBeforeTheNext: the primary has the first update. If the partition went up again for the next one,
+// Kubernetes would make the primary again, as it was before the first.
 func TestMySQLClusterEndsAnUpdateBeforeTheNext(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestMySQLClusterPasswords gives clusters every Secret that somebody may think of.
+// TestMySQLClusterPasswords gives clusters every kind of Secret that a user may write.
 func TestMySQLClusterPasswords(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -79,7 +79,7 @@ func TestMySQLClusterSecretsReturn(t *testing.T) {
 	s.settled(t, "db")
 }
 
-// TestMySQLClusterDamagedSecrets has somebody edit the Secret that members mount. It follows from what the operator keeps.
+// TestMySQLClusterDamagedSecrets edits the Secret that members mount, as a user would. The operator derives it again from what it keeps.
 func TestMySQLClusterDamagedSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -95,7 +95,7 @@ func TestMySQLClusterDamagedSecrets(t *testing.T) {
 	same(t, s.ownSecrets(t.Context(), "db"), before)
 }
 
-// TestMySQLClusterGoesOnWithoutSecrets cannot read Secrets for a while: members that come back are looked after all the same.
+// TestMySQLClusterGoesOnWithoutSecrets: the operator cannot read Secrets for a while. It still reconciles members that come back.
 func TestMySQLClusterGoesOnWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -67,7 +67,7 @@ func TestMySQLClusterAsksOtherImages(t *testing.T) {
 	v.apply(t, "db", "secret: root, replicas: 3, image: 'mysql:8.4.6', config: {sql_mode: ANSI}")
 	v.restartsNobody(t, "db", "ImageOlderThanData", `image "mysql:8.4.6" has MySQL 8.4.6`)
 
-	t.Log("back to what the members have: nobody is asked, and nobody restarts")
+	t.Log("back to what the members have: the operator asks no image, and no member restarts")
 	before := v.made("db")
 	v.apply(t, "db", "secret: root, replicas: 3, config: {sql_mode: ANSI}")
 	v.settled(t, "db")

@@ -43,8 +43,8 @@ func (s *site) condition(t *testing.T, cluster, kind, words string) metav1.Condi
 	return told
 }
 
-// TestMySQLClusterOfTablesWithoutRows tells of tables that no copy has the rows of, and goes on with a member that has all, not with the
-// former primary that lacks some.
+// TestMySQLClusterOfTablesWithoutRows: the operator reports tables that no copy has the rows of. The cluster continues with a member that
+// has all rows, not with the former primary, which is missing some.
 func TestMySQLClusterOfTablesWithoutRows(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

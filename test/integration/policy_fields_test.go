@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// attack is one request of somebody who has the operator's token, and what the refusal has to say.
+// attack is one request of an attacker who has the operator's token, and what the refusal must say.
 type attack struct {
 	try func(context.Context, *testing.T) error
 	why string
@@ -98,7 +98,7 @@ func (f thief) onPods(t *testing.T) map[string]attack {
 		"a node of its choice":                adds("nodeName: control-plane", "no node"),
 		"a node by its labels":                adds("nodeSelector: {node-role.kubernetes.io/control-plane: \"\"}", "no node"),
 		"a node that it would rather have":    adds("affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}", "no node"),
-		"the node of somebody's Pod":          adds("affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: shop}}}]}}", "no node"),
+		"the node of a user's Pod":            adds("affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: shop}}}]}}", "no node"),
 		"another scheduler":                   adds("schedulerName: theirs", "no node"),
 		"the name of a Service elsewhere":     adds("hostname: postgres, subdomain: prod", "no host names"),
 		"its host's name alone":               adds("hostname: postgres", "no host names"),
@@ -120,7 +120,7 @@ func (f thief) onPods(t *testing.T) map[string]attack {
 		"the same by a recommended label":     labelled("labels: {app.kubernetes.io/name: shop}", "have only its own labels"),
 		"a container that a webhook injects":  labelled("annotations: {sidecar.istio.io/proxyImage: evil}", "no annotations"),
 		"a profile by the former annotation":  labelled("annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}", "no annotations"),
-		"somebody's Pods, to end them":        {f.creates(f.namespace, "jobs", replaced(t, replaced(t, job(restrictedPod), "spec: {", "spec: {manualSelector: true, selector: {matchLabels: {app.kubernetes.io/name: mysql}}, "), "template: {", "template: {metadata: {labels: {app.kubernetes.io/name: mysql}}, ")), "adopt no Pods"},
+		"a user's Pods, to end them":          {f.creates(f.namespace, "jobs", replaced(t, replaced(t, job(restrictedPod), "spec: {", "spec: {manualSelector: true, selector: {matchLabels: {app.kubernetes.io/name: mysql}}, "), "template: {", "template: {metadata: {labels: {app.kubernetes.io/name: mysql}}, ")), "adopt no Pods"},
 	}
 }
 
@@ -146,13 +146,13 @@ func (f thief) onWhatIsItsOwn(t *testing.T) map[string]attack {
 		"a cluster's CAs, in the same way":          {f.patches(f.home, "secrets", authorityOfDB, `{"metadata":{"ownerReferences":`+gone+`}}`), "no owners"},
 		"certificates for everybody":                {f.patches(here, "secrets", "db-tls", `{"metadata":{"annotations":{"reflector.v1.k8s.emberstack.com/reflection-allowed":"true"}}}`), "no annotations"},
 		"a claim that goes with something":          claims(", ownerReferences: "+gone, "", "no owners"),
-		"somebody's volume":                         claims("", ", volumeName: theirs", "new and empty"),
-		"a copy of somebody's volume":               claims("", ", dataSource: {kind: PersistentVolumeClaim, name: data}", "new and empty"),
+		"a user's volume":                           claims("", ", volumeName: theirs", "new and empty"),
+		"a copy of a user's volume":                 claims("", ", dataSource: {kind: PersistentVolumeClaim, name: data}", "new and empty"),
 		"a copy of another namespace's":             claims("", ", dataSourceRef: {apiGroup: a.b, kind: Populator, name: p}", "new and empty"),
 		"a volume by its labels":                    claims("", ", selector: {matchLabels: {a: b}}", "new and empty"),
 		"what a driver does for an annotation":      claims(", annotations: {cdi.kubevirt.io/storage.import.endpoint: evil}", "", "no annotations"),
 		"a name in the world's DNS":                 {f.creates(here, "services", replaced(t, service("clusterIP: None, "+selectsOurs), "evil,", "evil, annotations: {external-dns.alpha.kubernetes.io/hostname: shop.example},")), "no annotations"},
-		"a Service for somebody's Pods":             {f.creates(here, "services", service("selector: {app: shop}")), "select only its own Pods"},
+		"a Service for a user's Pods":               {f.creates(here, "services", service("selector: {app: shop}")), "select only its own Pods"},
 		"a Service for addresses of its own":        {f.creates(here, "services", service("clusterIP: None")), "select only its own Pods"},
 		"a ConfigMap that others fill":              {f.creates(here, "configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: evil, "+ours+", annotations: {replicator.v1.mittwald.de/replicate-from: a/b}}}"), "no annotations"},
 		"an account with registries' passwords":     {f.patches(here, "serviceaccounts", "db", `{"imagePullSecrets":[{"name":"theirs"}]}`), "no Secrets"},
@@ -160,18 +160,18 @@ func (f thief) onWhatIsItsOwn(t *testing.T) map[string]attack {
 		"a way through others' NetworkPolicies":     {f.creates(here, "networkpolicies", "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: evil, "+ours+"}, spec: {podSelector: {}, ingress: [{}]}}"), "select only its own Pods"},
 		"the volumes of members that go":            {f.patches(here, "statefulsets", "db", `{"spec":{"replicas":0,"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"}}}`), "keep their claims"},
 		"the volumes of a set that goes":            {f.patches(here, "statefulsets", "db", `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"}}}`), "keep their claims"},
-		"members with the names of somebody's":      sets("serviceName: evil-pods", "serviceName: prod", "is NAME-pods"),
-		"somebody's volume for a member":            sets("accessModes: [ReadWriteOnce],", "accessModes: [ReadWriteOnce], volumeName: theirs,", "new and empty"),
+		"members with the names of a user's":        sets("serviceName: evil-pods", "serviceName: prod", "is NAME-pods"),
+		"a user's volume for a member":              sets("accessModes: [ReadWriteOnce],", "accessModes: [ReadWriteOnce], volumeName: theirs,", "new and empty"),
 		"a copy for a member":                       sets("accessModes: [ReadWriteOnce],", "accessModes: [ReadWriteOnce], dataSource: {kind: PersistentVolumeClaim, name: data},", "new and empty"),
 		"claims that go with something":             sets("{metadata: {name: data}", "{metadata: {name: data, ownerReferences: "+gone+"}", "new and empty"),
-		"Pods that somebody made by hand":           {f.creates(here, "statefulsets", strings.ReplaceAll(replaced(t, set, "evil, "+ours, "evil, labels: {by: hand, app.kubernetes.io/managed-by: mysql-operator}"), "{matchLabels: {app.kubernetes.io/managed-by: mysql-operator}}", "{matchExpressions: [{key: app.kubernetes.io/managed-by, operator: Exists}]}")), "adopt no Pods"},
-		"the clients of somebody, by a Pod":         {f.patches(here, "pods", "db-0", `{"metadata":{"labels":{"app":"shop"}}}`), "own labels of Pods"},
+		"Pods that a user made by hand":             {f.creates(here, "statefulsets", strings.ReplaceAll(replaced(t, set, "evil, "+ours, "evil, labels: {by: hand, app.kubernetes.io/managed-by: mysql-operator}"), "{matchLabels: {app.kubernetes.io/managed-by: mysql-operator}}", "{matchExpressions: [{key: app.kubernetes.io/managed-by, operator: Exists}]}")), "adopt no Pods"},
+		"the clients of a user, by a Pod":           {f.patches(here, "pods", "db-0", `{"metadata":{"labels":{"app":"shop"}}}`), "own labels of Pods"},
 		"a Pod let go":                              {f.patches(here, "pods", "db-0", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`), "own labels of Pods"},
 	}
 }
 
 // TestPolicyOnPlainPods: the Pods of TDSets have no security context and their namespace's default account. With the token of an operator
-// that serves them nobody gets another account's token, nor the node.
+// that serves them, an attacker gets neither another account's token nor the node.
 func TestPolicyOnPlainPods(t *testing.T) {
 	t.Parallel()
 	f := newThief(t, tdSets())

@@ -56,7 +56,7 @@ func TestPulsarConsumerFollowsTheDocument(t *testing.T) {
 		t.Errorf("the topic is %q, the status %+v, the container %+v", got, consumer.Status, made.Spec.Template.Spec.Containers[0])
 	}
 
-	t.Log("what somebody does to the Deployment does not last")
+	t.Log("what a user does to the Deployment does not last")
 	e.interfere(t, "orders", `{"spec":{"replicas":9}}`)
 	soon(t, func(context.Context) string {
 		if now := *e.deployment(t, "orders").Spec.Replicas; now != 2 {

@@ -11,9 +11,9 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// TestNewObjectsAreInProgress: no operator runs, and a new object of each kind says at once that nobody has looked at it. kstatus ("The
-// Kubernetes status library", sigs.k8s.io/cli-utils) calls an object InProgress whose status.observedGeneration is not its
-// metadata.generation; without one, and without conditions, it calls it Current.
+// TestNewObjectsAreInProgress: no operator runs, and a new object of each kind reports at once that no controller has looked at it.
+// kstatus ("The Kubernetes status library", sigs.k8s.io/cli-utils) calls an object InProgress whose status.observedGeneration is not its
+// metadata.generation. Without an observedGeneration, and without conditions, it calls the object Current.
 func TestNewObjectsAreInProgress(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, pool.Shared(t), schema.Kinds()...)

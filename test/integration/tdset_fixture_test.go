@@ -110,7 +110,7 @@ func (o *office) considers(t *testing.T) {
 		o.patch(t, "tdsets", hello, fmt.Sprintf(`{"metadata":{"annotations":{"touched":%q}}}`, time.Now().Format(time.RFC3339Nano)))
 		soon(t, func(context.Context) string {
 			if o.clock.looked() == before {
-				return "nobody looks at the clock"
+				return "the operator does not look at the clock"
 			}
 			return ""
 		})

@@ -52,8 +52,8 @@ func TestTDSetFollowsTheDay(t *testing.T) {
 	o.gone(t, "deployments", hello)
 }
 
-// TestTDSetIsExact lets the clock run over a boundary: nobody has to touch anything, and the next change is not waited for by looking. What
-// counts is when the operator sends the new number.
+// TestTDSetIsExact lets the clock run over a boundary. No client needs to touch anything, and the operator does not poll for the next
+// change. What counts is when the operator sends the new number.
 func TestTDSetIsExact(t *testing.T) {
 	t.Parallel()
 	boundary := officeHour(9, 0, 0)
@@ -149,7 +149,7 @@ func TestTDSetLeavesManualScalingAlone(t *testing.T) {
 	operator := o.operate(t, nil)
 	o.runs(t, 5, "FollowsSchedule")
 
-	t.Log("somebody scales the Deployment: that is reported, and stays")
+	t.Log("a user scales the Deployment: the operator reports the number, and leaves it")
 	o.scales(t, "deployments", 8)
 	set := o.runs(t, 8, "ScaledByHand")
 	says(t, readyIn(set.Status.Conditions).Message, "someone has set", "to 8, and 5 are wanted", "kubectl scale tdset "+hello+" --replicas=8")
@@ -197,7 +197,7 @@ func TestTDSetYieldsToAnAutoscaler(t *testing.T) {
 	says(t, readyIn(set.Status.Conditions).Message, "HorizontalPodAutoscaler cpu scales Deployment "+hello)
 	same(t, meta.IsStatusConditionTrue(set.Status.Conditions, schedulev1.ConditionStalled), true)
 
-	t.Log("it scales, the day goes on, and nobody fights")
+	t.Log("it scales, the day continues, and the operator does not fight it")
 	o.scales(t, "deployments", 7)
 	o.runs(t, 7, "Autoscaled")
 	o.strikes(t, officeHour(17, 0, 0))
@@ -227,7 +227,7 @@ func TestTDSetWhileTheOperatorWasDown(t *testing.T) {
 	first := o.operate(t, nil)
 	o.runs(t, 5, "FollowsSchedule")
 
-	t.Log("somebody scales, and somebody changes the image and the time zone")
+	t.Log("a user scales, and another changes the image and the time zone")
 	first.finish(t)
 	o.scales(t, "deployments", 8)
 	o.patch(t, "tdsets", hello, `{"spec":{"container":{"image":"another","port":9000},"service":{}}}`)
@@ -237,13 +237,13 @@ func TestTDSetWhileTheOperatorWasDown(t *testing.T) {
 	ports, _, _ := unstructured.NestedSlice(o.get(t, "services", hello).Object, "spec", "ports")
 	says(t, fmt.Sprint(ports), "port:9000", "targetPort:app")
 
-	t.Log("the day goes on without an operator")
+	t.Log("the day continues without an operator")
 	second.finish(t)
 	o.clock.set(officeHour(20, 0, 0))
 	third := o.operate(t, nil)
 	o.runs(t, 2, "FollowsSchedule")
 
-	t.Log("a whole day passes, and somebody has scaled: the number is the same, the day is not")
+	t.Log("a whole day passes, and a user has scaled: the number is the same, the day is not")
 	third.finish(t)
 	o.scales(t, "deployments", 8)
 	o.clock.set(officeHour(44, 0, 0))
@@ -284,7 +284,7 @@ func TestTDSetAndOthersObjects(t *testing.T) {
 	}
 	foreign("deployments.apps")
 	if found := o.get(t, "deployments", hello); len(found.GetOwnerReferences()) > 0 || found.GetLabels()["mine"] != "mine" {
-		t.Errorf("somebody else's Deployment was taken over: %v", found.Object)
+		t.Errorf("the Deployment of another client was taken over: %v", found.Object)
 	}
 	o.remove(t, "deployments", hello)
 	o.considers(t)
@@ -294,7 +294,7 @@ func TestTDSetAndOthersObjects(t *testing.T) {
 	o.patch(t, "tdsets", hello, `{"spec":{"service":{"port":81}}}`)
 	o.runs(t, 5, "FollowsSchedule")
 
-	t.Log("a Service that is asked for no more goes; somebody else's under the name stays")
+	t.Log("a Service that the spec no longer asks for goes; one of another client under the name stays")
 	same(t, len(o.get(t, "services", hello).GetOwnerReferences()), 1)
 	o.patch(t, "tdsets", hello, `{"spec":{"service":null}}`)
 	o.gone(t, "services", hello)
@@ -302,7 +302,7 @@ func TestTDSetAndOthersObjects(t *testing.T) {
 	o.considers(t)
 	o.get(t, "services", hello)
 
-	t.Log("what somebody else does to the Deployment is healed, and one that is deleted is made again")
+	t.Log("what another client does to the Deployment is healed, and a deleted one is made again")
 	o.patch(t, "deployments", hello, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"other"}]}}}}`)
 	soon(t, func(ctx context.Context) string {
 		deployment, err := o.deployment(ctx)

@@ -145,7 +145,8 @@ func (f *fleet) emptied() {
 	}
 }
 
-// mortal is an operator that may die right after one of its writes, to the API server or the vCenter: what it does then reaches nobody.
+// mortal is an operator that may die right after one of its writes, to the API server or the vCenter. What it does then reaches neither
+// of them.
 type mortal struct {
 	vcenter.API
 	after int

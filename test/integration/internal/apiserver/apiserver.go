@@ -146,7 +146,7 @@ func (s *Server) Restart(t *testing.T) {
 	}
 }
 
-// Namespace makes a namespace for the test and has it deleted afterwards; nobody waits for its end.
+// Namespace makes a namespace for the test and has it deleted afterwards. No test waits until it is gone.
 func (s *Server) Namespace(t *testing.T) string {
 	t.Helper()
 	namespaces := s.Dynamic.Resource(apischema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
