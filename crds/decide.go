@@ -166,7 +166,8 @@ func harmMessage(want Definition, objects Objects) string {
 
 // targetFor returns the definition to apply over existing. It carries over versions that the program no longer defines, and that objects
 // are still stored in or that clients may have used. They are unserved and not the storage version. The API server refuses to drop them
-// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version).
+// ("Upgrade existing objects to a new stored version" in
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/).
 // gone says why that is impossible, and what the user can do.
 func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definition) (target *apiextensionsv1.CustomResourceDefinition, gone string) {
 	target = want.Object()

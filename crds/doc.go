@@ -19,6 +19,7 @@
 //   - Two programs that boot at once may do the same work twice, harmlessly: each update carries the resourceVersion it was decided on. A
 //     creation has no such precondition. It is sent once, and after it, as after each write, the package decides again.
 //   - Versions that objects are stored in, or that clients may have used, stay in the definition, unserved, until the objects are migrated
-//     (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version).
+//     ("Upgrade existing objects to a new stored version" in
+//     https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/).
 //   - Every wait is bounded, and its error says what it waited for.
 package crds

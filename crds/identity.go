@@ -28,7 +28,7 @@ func (i Identity) AppliedAnnotation() string { return i.Domain + "/applied-hash"
 // any more, they can be dropped.
 func (i Identity) CarriedAnnotation() string { return i.Domain + "/carried-over" }
 
-// UsageAnnotation says whether the definition has objects: UsageSome or UsageNone. If it is missing, this is unknown.
+// UsageAnnotation reports whether the definition has objects: UsageSome or UsageNone. If it is missing, this is unknown.
 func (i Identity) UsageAnnotation() string { return i.Domain + "/objects" }
 
 // DeletionAnnotation, with the value "true", is a user's permission to delete the definition with all its objects.

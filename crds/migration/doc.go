@@ -1,6 +1,7 @@
 // Package migration rewrites the objects of a custom resource in the storage version, and then trims status.storedVersions of the
 // definition. Only after that may the definition drop the versions that the objects were stored in
-// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version).
+// ("Upgrade existing objects to a new stored version" in
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/).
 //
 //	Needed    pure: does status.storedVersions name more than the storage version?
 //	settle    wait until every API server must have seen the definition

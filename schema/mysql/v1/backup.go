@@ -73,11 +73,11 @@ type BackupSettings struct {
 	// ActiveDeadlineSeconds is how long a backup may take, waiting and all attempts together, from when the operator first sees
 	// it. Default 86400.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// DeletionPolicy says whether deleting the instance also deletes the backup's data. Default Retain.
+	// DeletionPolicy decides whether deleting the instance also deletes the backup's data. Default Retain.
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// DeletionPolicy says whether deleting an instance also deletes the backup's data.
+// DeletionPolicy decides whether deleting an instance also deletes the backup's data.
 type DeletionPolicy string
 
 const (

@@ -51,7 +51,7 @@ type MySQLClusterSpec struct {
 	Copies Copies `json:"copies,omitzero"`
 	// Plugins are files of mysqld's plugin directory that each member loads, in addition to the operator's own.
 	Plugins []string `json:"plugins,omitempty"`
-	// Root says whether the operator manages root@'%'. Default RootManaged.
+	// Root decides whether the operator manages root@'%'. Default RootManaged.
 	Root Root `json:"root,omitempty"`
 	// Durability says what happens to commits when too few replicas are connected to acknowledge them.
 	Durability Durability `json:"durability,omitzero"`
