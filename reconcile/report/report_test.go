@@ -28,16 +28,16 @@ func TestProblemsThatErrorsStandFor(t *testing.T) {
 		says    string
 		stalled bool
 	}{
-		"no error":                        {nil, "", "", false},
-		"another owner's object":          {&reconcile.ForeignError{Resource: deployments, Namespace: "shop", Name: "web"}, "ForeignObject", "delete or rename it", true},
-		"an object of a deleted owner":    {&reconcile.ForeignError{Resource: deployments, Predecessor: true}, "WaitingForPredecessor", "wait until", false},
-		"a permission is missing":         {apierrors.NewForbidden(deployments.GroupResource(), "web", errors.New("no")), "Forbidden", "mysql-operator manifests rbac prints the permissions", true},
-		"the API server refuses it":       {apierrors.NewInvalid(deployments.GroupVersion().WithKind("Deployment").GroupKind(), "web", nil), "Rejected", "web", true},
-		"the request is wrong":            {apierrors.NewBadRequest("no such field"), "Rejected", "no such field", true},
-		"the API server times out":        {apierrors.NewServerTimeout(deployments.GroupResource(), "patch", 1), "", "", false},
-		"the namespace is being deleted":  {terminating, "", "", false},
-		"a problem of the kind's own":     {fmt.Errorf("look at the image: %w", own), "Own", "what a kind says itself", false},
-		"an error that nobody else knows": {errors.New("disk on fire"), "", "", false},
+		"no error":                       {nil, "", "", false},
+		"another owner's object":         {&reconcile.ForeignError{Resource: deployments, Namespace: "shop", Name: "web"}, "ForeignObject", "delete or rename it", true},
+		"an object of a deleted owner":   {&reconcile.ForeignError{Resource: deployments, Predecessor: true}, "WaitingForPredecessor", "wait until", false},
+		"a permission is missing":        {apierrors.NewForbidden(deployments.GroupResource(), "web", errors.New("no")), "Forbidden", "mysql-operator manifests rbac prints the permissions", true},
+		"the API server refuses it":      {apierrors.NewInvalid(deployments.GroupVersion().WithKind("Deployment").GroupKind(), "web", nil), "Rejected", "web", true},
+		"the request is wrong":           {apierrors.NewBadRequest("no such field"), "Rejected", "no such field", true},
+		"the API server times out":       {apierrors.NewServerTimeout(deployments.GroupResource(), "patch", 1), "", "", false},
+		"the namespace is being deleted": {terminating, "", "", false},
+		"a problem of the kind's own":    {fmt.Errorf("look at the image: %w", own), "Own", "what a kind says itself", false},
+		"an error of an unknown type":    {errors.New("disk on fire"), "", "", false},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

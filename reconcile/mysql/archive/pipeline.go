@@ -79,7 +79,7 @@ type uploader struct {
 // openPart is a part that is being stored.
 type openPart struct {
 	Part
-	// in receives what is to be stored: it encrypts, hashes, and counts.
+	// in receives the data to store: it encrypts, hashes, and counts.
 	in   io.WriteCloser
 	pipe *io.PipeWriter
 	hash hash.Hash

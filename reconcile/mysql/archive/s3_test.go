@@ -310,8 +310,8 @@ func credentials(t *testing.T, bed *faultBed) {
 	ca := string(pemOf(through.server.Certificate().Raw))
 	for name, keys := range map[string]map[string]string{
 		"wrong secret":   {destination.KeyAccess: gatewayAccess, destination.KeySecret: "another"},
-		"wrong name":     {destination.KeyAccess: "nobody", destination.KeySecret: gatewaySecret},
-		"a stray token":  {destination.KeyAccess: "nobody", destination.KeySecret: gatewaySecret, destination.KeySession: "of yesterday"},
+		"wrong name":     {destination.KeyAccess: "unknown", destination.KeySecret: gatewaySecret},
+		"a stray token":  {destination.KeyAccess: "unknown", destination.KeySecret: gatewaySecret, destination.KeySession: "of yesterday"},
 		"none, anywhere": {},
 	} {
 		if name == "none, anywhere" && os.Getenv("AWS_ACCESS_KEY_ID") != "" {

@@ -76,7 +76,7 @@ func TestLeftoversOfAWriteAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign := filepath.Join(dir, "shop/orders/nightly/thesis"+partialSuffix)
-	if err := os.WriteFile(foreign, []byte("somebody else's"), 0o600); err != nil {
+	if err := os.WriteFile(foreign, []byte("another user's"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, manifest := backedUp(t, store, WriteOptions{}, 1<<20)

@@ -24,7 +24,7 @@ import (
 
 func goes(instance *v1.MySQLBackupInstance) {
 	instance.Spec.DeletionPolicy = v1.DeleteData
-	instance.Finalizers = []string{"somebody.example.com/else", transfer.FinalizerData}
+	instance.Finalizers = []string{"other.example.com/finalizer", transfer.FinalizerData}
 	instance.DeletionTimestamp = &metav1.Time{Time: after(time.Hour)}
 }
 

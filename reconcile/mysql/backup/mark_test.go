@@ -46,7 +46,7 @@ func TestAMarkLapsesWithItsSchedule(t *testing.T) {
 		return func(instance *v1.MySQLBackupInstance) { instance.Annotations[transfer.AnnotationExpired] = value }
 	}
 	ends := func(schedule *v1.MySQLBackupSchedule) { schedule.DeletionTimestamp = &metav1.Time{Time: born()} }
-	anew := func(schedule *v1.MySQLBackupSchedule) { schedule.UID = "uid-anew" }
+	anew := func(schedule *v1.MySQLBackupSchedule) { schedule.UID = "uid-again" }
 	deletes := func(schedule *v1.MySQLBackupSchedule) { schedule.Spec.DeletionPolicy = v1.DeleteData }
 	for name, test := range map[string]struct {
 		instance v1.MySQLBackupInstance

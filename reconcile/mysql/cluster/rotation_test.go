@@ -102,7 +102,7 @@ func TestCARotationAndMembersThatAreAway(t *testing.T) {
 	}
 	r.want(stepBring, stepTrust, stepNote, stepNoteClients)
 
-	t.Log("it is away for so long that the members' certificate has to be renewed: by the CA that it knows")
+	t.Log("db-2 is away for so long that the operator must renew the members' certificate: with the CA that db-2 knows")
 	for range 300 {
 		r.now = r.now.Add(day)
 		r.look()

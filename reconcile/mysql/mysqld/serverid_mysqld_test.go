@@ -21,7 +21,7 @@ func TestNobodyAppliesItsOwnServerIDMysqld(t *testing.T) {
 	layDown(t, writer, reader)
 	for want, id := range []int{100, 101} {
 		server := reader.start(t, "", root, fmt.Sprintf("--server-id=%d", id), "--relay-log-purge=OFF")
-		if err := server.exec(t.Context(), "apply", "CHANGE REPLICATION SOURCE TO RELAY_LOG_FILE = 'relay.000001', RELAY_LOG_POS = 4, SOURCE_HOST = 'nobody'", "START REPLICA SQL_THREAD"); err != nil {
+		if err := server.exec(t.Context(), "apply", "CHANGE REPLICATION SOURCE TO RELAY_LOG_FILE = 'relay.000001', RELAY_LOG_POS = 4, SOURCE_HOST = 'unused'", "START REPLICA SQL_THREAD"); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "all is read", func() error {

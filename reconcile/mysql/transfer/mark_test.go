@@ -15,7 +15,7 @@ import (
 // would delete its data, although its policy is Retain.
 func TestWhatIsSparedIsAsItWas(t *testing.T) {
 	t.Parallel()
-	const foreign = "somebody.example.com/else"
+	const foreign = "other.example.com/finalizer"
 	for name, test := range map[string]struct {
 		own, schedules v1.DeletionPolicy
 		want           string
@@ -58,10 +58,10 @@ func finalizersAfter(object *unstructured.Unstructured, changes map[string]any) 
 func TestAMarkTellsWhoMadeIt(t *testing.T) {
 	t.Parallel()
 	object := &unstructured.Unstructured{Object: map[string]any{}}
-	object.SetFinalizers([]string{"somebody.example.com/else"})
+	object.SetFinalizers([]string{"other.example.com/finalizer"})
 	changes := ExpirePatch(object, "uid-nightly")
 	value, _, _ := unstructured.NestedString(changes, "metadata", "annotations", AnnotationExpired)
-	if got := strings.Join(finalizersAfter(object, changes), " "); got != "somebody.example.com/else "+FinalizerData {
+	if got := strings.Join(finalizersAfter(object, changes), " "); got != "other.example.com/finalizer "+FinalizerData {
 		t.Errorf("the finalizers are %q", got)
 	}
 	for name, test := range map[string]struct {

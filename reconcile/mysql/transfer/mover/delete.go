@@ -31,7 +31,7 @@ func RunDelete(ctx context.Context, env Environment) (transfer.Outcome, error) {
 }
 
 // retryInvalid makes an invalid destination an error that is retried. A user may be about to complete the Secret, and after the last
-// attempt the operator gives the data up. A backup can be made again later, but nobody would find data that was left in place.
+// attempt the operator gives the data up. A backup can be made again later, but no user would find data that was left in place.
 func retryInvalid(err error) error {
 	if store, ok := errors.AsType[*destination.StoreError](err); ok && store.Kind == destination.KindInvalid {
 		return retry(transfer.ReasonDestinationRefused, "%w", err)
