@@ -73,7 +73,7 @@ func TestNeedTellsWhyAptGetFailed(t *testing.T) {
 	}
 }
 
-// Not every shell runs what is to be done at the exit when it is interrupted; each time would leave 100 MB.
+// Not every shell runs its EXIT trap when a signal interrupts it. Without another trap, each interrupted build would leave 100 MB.
 func TestAnInterruptedImageBuildLeavesNothing(t *testing.T) {
 	t.Parallel()
 	notes, out := t.TempDir(), t.TempDir()
@@ -131,7 +131,7 @@ func TestNoImageIsPushedThatLacksAKind(t *testing.T) {
 		want      bool
 	}{
 		"all of them are there":        {"exit 0", nil, true},
-		"nobody knows":                 {unreachable, nil, true},
+		"the proxy is unreachable":     {unreachable, nil, true},
 		"one is refused":               {refused, nil, false},
 		"one is refused, and it is so": {refused, []string{"PARTIAL=1"}, true},
 		"PARTIAL of another value":     {refused, []string{"PARTIAL=0"}, false},

@@ -148,7 +148,7 @@ func (c running) logsAndForward(t *testing.T) {
 }
 
 func (c running) missingImage(t *testing.T) {
-	c.kubectl(t, "run", "lost", "--image=registry.example.com/nobody/nothing:1")
+	c.kubectl(t, "run", "lost", "--image=registry.example.com/no-such-project/nothing:1")
 	eventually(t, "the pod reports the missing image", 20*time.Second, func() error {
 		reason, err := c.try(t, "get", "pod", "lost", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
 		if err == nil && reason != "ErrImagePull" && reason != "ImagePullBackOff" {

@@ -40,7 +40,7 @@ func TestFingerprintFollowsWhatTheBinaryIsMadeOf(t *testing.T) {
 	}
 }
 
-// An interrupted go command leaves its work in GOTMPDIR. Not parallel: the test puts another go on PATH.
+// An interrupted go command leaves its work in GOTMPDIR. Not parallel: the test puts another go command on PATH.
 func TestAnInterruptedBuildLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "go", "#!/bin/sh\nmkdir \"$GOTMPDIR/go-build1\" && : >\"$GOTMPDIR/go-build1/link\" && kill -INT $$\n")
