@@ -49,7 +49,7 @@ func (b bench) makeClusters(ctx context.Context, o options) error {
 	for i := range o.clusters {
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": fmt.Sprintf("cluster-%d", i), "namespace": clustersNamespace},
-			// There is nothing here that makes volumes: a class that nobody serves keeps the claims as quiet as bound ones.
+			// No provisioner runs here. With a storage class that no provisioner serves, the claims are as quiet as bound ones.
 			"spec": map[string]any{"secret": rootSecret, "replicas": int64(o.members), "storageClassName": "bench"},
 		}}
 		object.SetGroupVersionKind(kind.GVK())

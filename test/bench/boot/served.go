@@ -50,7 +50,7 @@ func (b bench) watchServed(ctx context.Context, began time.Time, seen *boot) err
 	return nil
 }
 
-// isServed says whether a client can use the kind: its resources can be listed, and discovery names it, so that kubectl finds it.
+// isServed reports whether a client can use the kind: its resources can be listed, and discovery names it, so that kubectl finds it.
 func (b bench) isServed(ctx context.Context, kind schema.Kind) bool {
 	if _, err := b.Admin.Resource(kind.GVR()).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return false

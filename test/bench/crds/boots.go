@@ -63,7 +63,7 @@ func ratio(with, without []time.Duration) (float64, error) {
 	return 0, fmt.Errorf("compare boots: %d with objects (median %v ms) and %d without (median %v ms) make no ratio", len(with), above, len(without), below)
 }
 
-// bootUnchanged boots where the operator finds its definitions as they have to be, and only then counts.
+// bootUnchanged measures a boot of an operator that has nothing to change in its definitions. In any other case it returns an error.
 func (b bench) bootUnchanged(ctx context.Context) (time.Duration, error) {
 	if err := b.unchanged(ctx); err != nil {
 		return 0, err

@@ -70,5 +70,5 @@ func Table(out io.Writer, rows [][]string) {
 	for _, row := range rows {
 		fmt.Fprintln(writer, "  "+strings.Join(row, "\t"))
 	}
-	_ = writer.Flush() // it fails only if out does, and then nobody reads
+	_ = writer.Flush() // Flush fails only if out does, and then the tables have no reader
 }

@@ -103,8 +103,8 @@ func (b bench) makeSurroundings(ctx context.Context, count int, at *vCenter) err
 	return nil
 }
 
-// awaitObjects has members stand in for the Pods of MySQLClusters, and returns when the operator has seen every object, and MySQLClusters,
-// VmGroups and MyCustomResources are as they say. The others wait for Pods that nobody runs here.
+// awaitObjects lets members stand in for the Pods of MySQLClusters. It returns when the operator has seen every object, and when
+// MySQLClusters, VmGroups and MyCustomResources are as their specs say. The other kinds wait for Pods, which no kubelet runs here.
 func (b bench) awaitObjects(ctx context.Context) error {
 	return kube.Wait(ctx, "the objects to be as they say", makeLimit, func(ctx context.Context) (bool, string) {
 		if err := b.members.Tend(ctx, namespace); err != nil {

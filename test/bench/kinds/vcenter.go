@@ -16,7 +16,7 @@ type vCenter struct {
 	after []func()
 }
 
-// failure is what a simulator that cannot go on panics with.
+// failure is the value that a simulator panics with when it cannot continue.
 type failure struct{ error }
 
 func startVCenter(ctx context.Context) (v *vCenter, err error) {

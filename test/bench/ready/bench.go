@@ -152,7 +152,7 @@ func (b *bench) awaitNone(ctx context.Context, resource apischema.GroupVersionRe
 	})
 }
 
-// awaitNoVolumes waits until no volume of the namespace is left: the bench's data is nobody's to keep.
+// awaitNoVolumes waits until no volume of the namespace is left: no user needs the benchmark's data.
 func (b *bench) awaitNoVolumes(ctx context.Context) error {
 	return kube.Wait(ctx, "the volumes to be gone", removeLimit, func(ctx context.Context) (bool, string) {
 		list, err := b.api.Resource(core("persistentvolumes")).List(ctx, metav1.ListOptions{})

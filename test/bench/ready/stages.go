@@ -27,7 +27,7 @@ type sight struct {
 // stage is one step on the way from apply to Ready.
 type stage struct {
 	name string
-	// seen says whether a client sees that the stage is through; nil for stages inside the members, which only their agents know.
+	// seen reports whether a client sees that the stage is complete. It is nil for stages inside members, which only their agents know.
 	seen func(sight) bool
 	// told finds the moment in the agents' logs.
 	told func(lives []life) time.Time
@@ -188,7 +188,7 @@ func (t timeline) listen(lives []life, applied time.Time) {
 	}
 }
 
-// done says whether nothing is left to be seen.
+// done reports whether the last stages were seen: the cluster is Ready, and acknowledgements are in force.
 func (t timeline) done() bool {
 	_, ready := t[stageReady]
 	_, isDurable := t[stageDurable]

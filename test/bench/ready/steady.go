@@ -53,7 +53,7 @@ func (b *bench) measureSteadyWrites(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out)
 	figure.Print(out, "steady_writes", float64(seen.total), "count")
 	if others := seen.total - seen.in(b.namespace); others > 0 {
-		fmt.Fprintf(out, "of these %d outside of %s, the benchmark's namespace: something else was going on in this cluster\n", others, b.namespace)
+		fmt.Fprintf(out, "of these %d outside of %s, the benchmark's namespace: the operator had other work in this Kubernetes cluster\n", others, b.namespace)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Command scale measures what many MySQLClusters cost the operator. It builds the binary that is shipped, starts a control plane of its own
-// in a temporary folder (no root, no nodes), and runs the binary on it as a process, under the service account and with the rights that
-// users give it. Stand-ins make the Pods of the StatefulSets and, where clusters are to be Ready, answer for their agents.
+// Command scale measures what many MySQLClusters cost the operator. It builds the binary that is shipped, and starts a control plane in a
+// temporary folder (no root, no nodes). It runs the binary on it as a process, under the service account and with the permissions that
+// users give it. Stand-ins make the Pods of the StatefulSets and, where clusters must become Ready, answer for their agents.
 // docs/benchmarks.md says what each figure means.
 package main
 

@@ -100,7 +100,7 @@ func (b *builder) round(ctx context.Context, o options, out io.Writer, clusters 
 		return m, err
 	}
 	s, err := m.measure(ctx, o, out, bed, operator)
-	if s != nil { // it goes on playing while another operator looks
+	if s != nil { // the stage continues to run while another operator is measured
 		defer func() { err = errors.Join(err, s.end()) }()
 	}
 	if err := errors.Join(err, operator.Stop()); err != nil {

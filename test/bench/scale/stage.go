@@ -267,7 +267,7 @@ func (s *stage) makeClusters(ctx context.Context, clusters, members int) error {
 	return s.each(ctx, clusters, func(ctx context.Context, i int) error {
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": nameOf(i), "namespace": namespace},
-			// There is nothing here that makes volumes: a class that nobody serves keeps the claims as quiet as bound ones.
+			// No provisioner runs here. With a storage class that no provisioner serves, the claims are as quiet as bound ones.
 			"spec": map[string]any{"secret": rootSecret, "replicas": int64(members), "storageClassName": "bench"},
 		}}
 		object.SetGroupVersionKind(s.kind.GVK())

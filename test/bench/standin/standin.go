@@ -35,9 +35,9 @@ func core(resource string) apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Version: "v1", Resource: resource}
 }
 
-// Members answer for Pods that nobody runs: they do at once what the operator assigns, over TLS with the cluster's own
-// certificate, as agents do. The operator so holds and does what it would with that many real clusters at rest. Their one address serves
-// all Pods; the host name in the TLS handshake tells which member is asked.
+// Members answer for Pods that no kubelet runs. They do at once what the operator assigns, over TLS with the cluster's own certificate, as
+// agents do. So the operator holds and does the same as with that many real clusters at rest. All Pods share one address: the host name in
+// the TLS handshake selects the member.
 type Members struct {
 	api    dynamic.Interface
 	server *http.Server

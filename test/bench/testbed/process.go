@@ -211,7 +211,7 @@ func Until(ctx context.Context, what string, holds func() bool) error {
 	return nil
 }
 
-// freeAddress is one on loopback where nobody listens.
+// freeAddress returns a loopback address where no process listens.
 func freeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

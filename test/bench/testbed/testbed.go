@@ -42,7 +42,7 @@ type Options struct {
 
 // Bed is a control plane with the rights granted, and a binary to run on it.
 type Bed struct {
-	// Binary is a copy of what was built, with the programs that it starts beside it, so that nobody's next build changes it half-way.
+	// Binary is a copy of what was built, next to the programs that it starts. Another build cannot change it during the benchmark.
 	Binary string
 	// Config, Admin and Kubectl are the administrator's, for what the benchmark itself does.
 	Config  *rest.Config
