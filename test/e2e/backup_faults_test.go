@@ -23,7 +23,8 @@ const (
 	verySlowly = "bandwidthLimit: 2Mi"
 )
 
-// TestBackupsGoOn ends, in the middle of a backup, everything that takes part in it: each backup is complete in the end, and clients go on.
+// TestBackupsGoOn ends, in the middle of a backup, everything that takes part in it. Each backup is complete in the end, and clients
+// continue.
 func TestBackupsGoOn(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestBadImagesAndSettings: what only shows when Pods start is said in the Ready condition, and mending the spec is enough.
+// TestBadImagesAndSettings: the Ready condition reports problems that only show when Pods start. A user fixes them in the spec alone.
 func TestBadImagesAndSettings(t *testing.T) {
 	t.Parallel()
 	stories := []struct {

@@ -77,7 +77,7 @@ spec:
   ports:
   - port: 80
 `
-	// labAvailable is what a Deployment needs so that nobody notices a restart.
+	// labAvailable is what a Deployment needs so that clients do not notice a restart.
 	labAvailable = `{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"app","readinessProbe":` + labReadiness + `}]}}}}`
 	// labReadiness makes a Pod ready when the application answers, not as soon as its program runs.
 	labReadiness = `{"httpGet":{"path":"/","port":80},"periodSeconds":1}`
@@ -130,7 +130,7 @@ func TestConfigMonitorLab(t *testing.T) {
 		t.Errorf("the event tells what was restarted and why: %q", events)
 	}
 
-	t.Log("a change of metadata restarts nothing, and a Pod of nobody's is left alone")
+	t.Log("a change of metadata restarts nothing, and a Pod without an owner is left alone")
 	p.run("patch", "deployment", "frontend", "-n", p.namespace, "--patch", labAvailable)
 	p.run("rollout", "status", "deployment/frontend", "-n", p.namespace, "--timeout=60s")
 	p.run("run", "alone", "-n", p.namespace, "--image="+labImage, "--labels=app=frontend,alone=yes", `--overrides={"spec":{"containers":[{"name":"alone","image":"`+labImage+`","readinessProbe":`+labReadiness+`,"volumeMounts":[{"name":"c","mountPath":"/config"}]}],"volumes":[{"name":"c","configMap":{"name":"flaskapp-config"}}]}}`)
@@ -138,9 +138,9 @@ func TestConfigMonitorLab(t *testing.T) {
 	p.run("annotate", "configmap", "flaskapp-config", "-n", p.namespace, "note=nothing in the data")
 	before = p.frontends()
 
-	t.Log("while clients ask without a pause, nobody notices the restart")
+	t.Log("clients ask without a pause, and do not notice the restart")
 	asking := p.ask()
-	p.mustApply(fmt.Sprintf(labConfigMap, "Welcome to nobody noticing!"))
+	p.mustApply(fmt.Sprintf(labConfigMap, "Welcome to unnoticed restarts!"))
 	p.monitorIs("PodsLeftAlone")
 	asked, failures := asking()
 	if len(failures) > 0 || asked == 0 {
@@ -148,7 +148,7 @@ func TestConfigMonitorLab(t *testing.T) {
 	}
 	kept := slices.DeleteFunc(p.frontends(), func(pod string) bool { return !slices.Contains(before, pod) })
 	if !slices.Equal(kept, []string{"pod/alone"}) {
-		t.Errorf("of the Pods %v these were kept: %v; want the one that nobody would make again", before, kept)
+		t.Errorf("of the Pods %v these were kept: %v; want the one that no controller would create again", before, kept)
 	}
 	if revisions := strings.Fields(p.run("get", "rs", "-n", p.namespace, "-o", "name")); len(revisions) != 4 {
 		t.Errorf("the Deployment has %d revisions, want 4: made, restarted, made available, restarted", len(revisions))

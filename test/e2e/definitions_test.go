@@ -42,7 +42,7 @@ func TestDefinitionsFollowTheImage(t *testing.T) { //nolint:paralleltest // it r
 	m.intact(v1)
 	m.intact(v2)
 
-	t.Log("rollback: the newer definition stays, v1 goes on; nobody converts, and that is said")
+	t.Log("rollback: the newer definition stays, and clients of v1 continue; no operator converts, and the operator reports that")
 	m.second.Store(notServed)
 	stop = m.write()
 	r.becomes(r.operator.Image)
@@ -114,7 +114,7 @@ func TestDefinitionDeleted(t *testing.T) { //nolint:paralleltest // it deletes t
 	})
 	p.wait("the policy to be in force", time.Minute, func(ctx context.Context) (bool, string) {
 		_, err := p.kubectl.Run(ctx, "delete", "crd", mysqlClusters, "--dry-run=server")
-		return err != nil, "nobody objects"
+		return err != nil, "the API server accepts the deletion"
 	})
 	text, err := p.try("delete", "crd", mysqlClusters, "--wait=false")
 	remedy := "kubectl annotate crd " + mysqlClusters + " " + allowDeletion + "=true"

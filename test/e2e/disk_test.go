@@ -44,7 +44,7 @@ func TestAVolumeThatFills(t *testing.T) {
 	p.exec(db, "DROP TABLE shop.large", "UPDATE shop.counter SET n = n + 1 WHERE id = 1")
 	p.settled(1) // what it left is purged
 
-	t.Log("somebody else fills the volume")
+	t.Log("another program fills the volume")
 	p.fill(claim)
 	began := time.Now()
 	p.waitReady("False DiskFull", changeLimit)

@@ -18,8 +18,8 @@ func (p *place) conditionSays(condition, words string) {
 	})
 }
 
-// TestTablesOfOtherEngines: a new cluster refuses them. One that allows them says which rows its replica lacks, why that stops, and is well
-// again once they are InnoDB and the replica is made anew.
+// TestTablesOfOtherEngines: a new cluster refuses such tables. A cluster that allows them reports which rows its replica is missing, and
+// why the replica stops. The cluster is healthy again once the tables are InnoDB and the replica is created again.
 func TestTablesOfOtherEngines(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -46,7 +46,7 @@ func TestTablesOfOtherEngines(t *testing.T) {
 		t.Errorf("it does not say why: %s", told)
 	}
 
-	t.Log("made anew, it has them")
+	t.Log("created again, the replica has the rows")
 	p.run("delete", "pvc", "data-"+p.cluster+"-1", "-n", p.namespace, "--wait=false")
 	p.run("delete", "pod", p.cluster+"-1", "-n", p.namespace)
 	p.settled(2)

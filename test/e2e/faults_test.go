@@ -10,8 +10,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
-// TestMembersComeBack kills everything that can be killed in members, under writes: each comes back in its role by itself, nothing
-// acknowledged is lost, clients go on.
+// TestMembersComeBack kills everything that can be killed in members, under writes. Each member returns to its role by itself, no
+// acknowledged write is lost, and clients continue.
 func TestMembersComeBack(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

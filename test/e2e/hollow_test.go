@@ -22,7 +22,7 @@ func TestHollowTransactions(t *testing.T) {
 	p.exec(primary, "CREATE DATABASE shop", "CREATE TABLE shop.cache (id INT PRIMARY KEY) ENGINE=MEMORY", "INSERT INTO shop.cache VALUES (1)")
 	p.isSame(primary, replica)
 
-	t.Log("somebody flushes on the replica")
+	t.Log("a user flushes on the replica")
 	before, err := value(t.Context(), replica, "SELECT @@gtid_executed")
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ const (
 	v2 = "v2" // of nextRelease only
 )
 
-// monitors are ConfigMonitors that somebody writes without a pause while operators come and go.
+// monitors are ConfigMonitors that a client writes without a pause while operators start and stop.
 type monitors struct {
 	*place
 	client dynamic.Interface
@@ -116,11 +116,11 @@ func (m *monitors) writeOne(ctx context.Context, name string) {
 	}) {
 		m.written[name] = changed
 	} else {
-		delete(m.written, name) // nobody knows which of both it is
+		delete(m.written, name) // either of the two may be stored
 	}
 }
 
-// request says whether a request was answered well. What fails although it must not is remembered.
+// request reports whether a request succeeded. It records a request that failed and must not fail.
 func (m *monitors) request(ctx context.Context, version, second string, send func(context.Context) error) bool {
 	// A request that was sent is waited for, also when the writing ends.
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 40*time.Second)

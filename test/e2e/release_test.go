@@ -39,7 +39,7 @@ func (p *place) deploy(replicas int) release {
 	for _, part := range []string{"rbac", "operator"} {
 		r.apply(part)
 	}
-	// The images of releases have the operator's program alone: members that somebody has on this cluster keep their agents.
+	// The images of releases contain the operator's program only. Members that users have on this Kubernetes cluster keep their agents.
 	r.run("set", "env", "deployment/mysql-operator", "MYSQL_OPERATOR_AGENT_IMAGE="+r.operator.Image, "--namespace", r.operator.Namespace)
 	r.run("scale", "deployment/mysql-operator", "--namespace", r.operator.Namespace, fmt.Sprintf("--replicas=%d", replicas))
 	r.rolledOut()
@@ -72,7 +72,7 @@ func (r release) remove() {
 		r.t.Log(try("get", "pods,endpointslices", "--namespace", r.operator.Namespace, "-o", "wide", "--show-labels"))
 		r.t.Log(try("logs", "--selector=app.kubernetes.io/name=mysql-operator", "--namespace", r.operator.Namespace, "--tail=30", "--prefix"))
 	}
-	// All at once, while somebody converts: the definition, and the namespace with it, would not go away otherwise.
+	// Delete all monitors at once, while an operator still converts them. Otherwise the definition, and the namespace with it, would remain.
 	try("delete", "--raw", "/apis/magalix.com/v1/namespaces/"+r.namespace+"/configmonitors")
 	try("delete", "namespace", r.operator.Namespace, "--ignore-not-found")
 	for _, name := range []string{"mysql-operator", "mysql-operator-definitions"} {
@@ -83,7 +83,7 @@ func (r release) remove() {
 	if err := startOperator(ctx, r.kubectl); err != nil {
 		r.t.Error(err)
 	}
-	// kubectl remembers for hours that there was a v2, which other tests would be sent to; this makes it look anew.
+	// kubectl caches for hours that v2 exists, and would send other tests to it. This command makes kubectl ask the API server again.
 	try("api-resources", "--api-group=magalix.com")
 }
 
@@ -137,7 +137,7 @@ func (p *place) definitionEvents(ctx context.Context, name string) string {
 	return text
 }
 
-// onDevClusterOnly skips a test that does to definitions what nobody would want on a cluster of theirs.
+// onDevClusterOnly skips a test that does to definitions what no user would want on their own Kubernetes cluster.
 func (p *place) onDevClusterOnly(why string) {
 	p.t.Helper()
 	if !kube.IsDevCluster(p.kubectl.Config) {

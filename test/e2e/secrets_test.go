@@ -22,7 +22,7 @@ func (p *place) deleteOwnSecrets() {
 }
 
 // ownSecretsReturn waits until these Secrets are there again, with another CA and other passwords, and the running members of a cluster of
-// two have taken them over. Nobody is locked out, also not after a restart of mysqld. The database kept is there before.
+// two have taken them over. No client and no member is locked out, not even after a restart of mysqld. The database kept exists before.
 func (p *place) ownSecretsReturn(before string) {
 	p.t.Helper()
 	p.wait("the Secrets to be made again", changeLimit, func(context.Context) (bool, string) {
@@ -30,7 +30,7 @@ func (p *place) ownSecretsReturn(before string) {
 		return err == nil, now
 	})
 	if after := p.ownSecrets(); after == before {
-		p.t.Fatal("the Secrets were not made anew")
+		p.t.Fatal("the Secrets were not created again")
 	}
 	members := []string{p.cluster + "-0", p.cluster + "-1"}
 	for _, member := range members {
@@ -58,7 +58,7 @@ func (p *place) ownSecretsReturn(before string) {
 }
 
 // TestCAIsReplacedWhileClientsVerify asks for a new CA, with no more time for clients than this one needs: it reads the ConfigMap for each
-// connection, verifies the server, and never fails. No container starts anew.
+// connection, verifies the server, and never fails. No container starts again.
 func TestCAIsReplacedWhileClientsVerify(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -82,7 +82,7 @@ func TestCAIsReplacedWhileClientsVerify(t *testing.T) {
 	})
 	p.settled(2)
 	if after := p.run("get", "pods", "-l", selector, "-n", p.namespace, "-o", starts); after != before {
-		t.Errorf("something started anew: %s, was %s", after, before)
+		t.Errorf("a container started again: %s, was %s", after, before)
 	}
 }
 

@@ -117,7 +117,7 @@ func (p *place) isValue(db *sql.DB, query, want string) {
 	})
 }
 
-// writer inserts numbered rows through the write Service, one after the other, and remembers which were acknowledged. It goes on through
+// writer inserts numbered rows through the write Service, one after the other, and remembers which were acknowledged. It continues after
 // errors, as a client with a connection pool does.
 type writer struct {
 	db   *sql.DB

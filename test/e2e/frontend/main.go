@@ -16,7 +16,7 @@ import (
 
 const (
 	configFile = "/config/config.cfg"
-	// leaving is how long requests are still answered after the order to end: until nobody sends any.
+	// leaving is how long the server still answers requests after the signal to end: until clients send no more.
 	leaving = 3 * time.Second
 )
 
