@@ -1,9 +1,9 @@
 //go:build !without_pulsar
 
-// Package pulsarbroker stands in for Apache Pulsar in tests, where no Pulsar is to be had: a cluster of one topic and one subscription that
-// speaks Pulsar's binary protocol to real clients, frame by frame, and can be told to misbehave. It keeps what a consumer relies on: what
-// was not acknowledged is delivered again when its consumer is gone, and to one consumer at a time. It keeps nothing on disk, and knows
-// nothing that the tests do not need: no other subscription types than Shared.
+// Package pulsarbroker stands in for Apache Pulsar in tests, where no Pulsar is available. It is a cluster of one topic and one
+// subscription. It speaks Pulsar's binary protocol to real clients, frame by frame, and tests can make it misbehave. It keeps what a
+// consumer relies on: a message that was not acknowledged is delivered again when its consumer is gone, and to one consumer at a time. It
+// keeps nothing on disk, and implements only what the tests need: no subscription type other than Shared.
 package pulsarbroker
 
 import (
@@ -152,7 +152,7 @@ func (c *Cluster) Require(token string) {
 	c.token = token
 }
 
-// Challenge asks all who are connected for their token anew, as a broker does when one expires.
+// Challenge asks every connected client for its token again, as a broker does when a token expires.
 func (c *Cluster) Challenge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +263,7 @@ func (c *Cluster) eachConsumer(do func(*consumer)) {
 	})
 }
 
-// dispatch gives what nobody has to the consumers that have asked for more, those first that have been given least.
+// dispatch gives each entry that no consumer has to a consumer that asked for more: the one that was given the fewest entries.
 func (c *Cluster) dispatch() {
 	if c.deaf {
 		return

@@ -9,7 +9,7 @@ type entry struct {
 	messages []*message
 	// partition has it.
 	partition int
-	// at is the consumer that has it; nil for nobody.
+	// at is the consumer that has the entry; nil if no consumer has it.
 	at         *consumer
 	deliveries int
 }

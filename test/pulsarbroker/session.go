@@ -51,7 +51,7 @@ func (s *session) serve() {
 	}
 }
 
-// take does what a command asks for, and says whether the connection goes on.
+// take does what a command asks for, and reports whether the connection stays open.
 func (s *session) take(got command) bool {
 	c := s.broker.cluster
 	c.heard = append(c.heard, got.kind)
@@ -192,8 +192,8 @@ func (s *session) flow(got command) {
 	}
 }
 
-// acknowledge takes what this very consumer has. One that comes late counts for nothing, which is stricter than Pulsar: nobody may rely on
-// it.
+// acknowledge accepts only messages that this very consumer has. A late acknowledgement counts for nothing. Pulsar is less strict, but no
+// client may rely on that.
 func (s *session) acknowledge(got command) {
 	c, one := s.broker.cluster, s.consumers[got.number("consumer_id")]
 	for _, id := range got.entries("message_id") {

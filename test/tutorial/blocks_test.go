@@ -64,7 +64,7 @@ func plain(output string) string {
 	return ages.ReplaceAllString(spaces.ReplaceAllString(output, " "), " AGE")
 }
 
-// agrees says whether an output is the one printed in the document, in which "…" stands for anything.
+// agrees reports whether an output is the one printed in the document, in which "…" stands for any text.
 func agrees(output, printed string) bool {
 	parts := strings.Split(plain(printed), "…")
 	for i, part := range parts {

@@ -186,8 +186,8 @@ func checkRound(t *testing.T, registry *conversion.Registry, version string, see
 	}
 }
 
-// checkEdit converts an object, has somebody edit what came out, wherever they like, and stores it as the first version: the edit is there
-// when it is read again, and so is everything that nobody edited.
+// checkEdit converts an object, edits the result in random places as a client may, and stores it as the first version. When the object is
+// read again, the edit is there, and so is everything that the client did not edit.
 func checkEdit(t *testing.T, registry *conversion.Registry, version string, seed uint64) {
 	t.Helper()
 	g := generator{rand.New(rand.NewPCG(seed, 2))}
@@ -201,7 +201,7 @@ func checkEdit(t *testing.T, registry *conversion.Registry, version string, seed
 			t.Errorf("seed %d from %s: %s as edited, and as read again (-was +got):\n%s\nfirst: %s\nedited: %s\nstored: %s", seed, version, field, diff, document(object), document(edited), document(stored))
 		}
 	}
-	// What no version but the first knows, nobody could edit in the other.
+	// A client could not edit in the other version what only the first version knows.
 	for _, path := range [][]string{{"spec", "unknown"}, {"status", "unknown"}} {
 		was, _, _ := unstructured.NestedFieldNoCopy(throughJSON(t, object).Object, path...)
 		is, _, _ := unstructured.NestedFieldNoCopy(stored.Object, path...)

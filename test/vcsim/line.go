@@ -56,7 +56,7 @@ func (v *VCenter) carry(conn net.Conn) {
 	v.mu.Unlock()
 }
 
-// Down makes the vCenter unreachable: connections break, new ones are refused. What it is doing it goes on doing.
+// Down makes the vCenter unreachable: connections break, and new ones are refused. The vCenter continues the tasks that it runs.
 func (v *VCenter) Down() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -180,7 +180,7 @@ func (v *VCenter) done(task *object.Task, err error) {
 	}
 }
 
-// PowerOff powers a machine off, and Destroy deletes one, as somebody would behind the operator's back.
+// PowerOff powers a machine off, and Destroy deletes one, as a user would behind the operator's back.
 func (v *VCenter) PowerOff(name string) {
 	v.t.Helper()
 	v.done(v.find(name).PowerOff(v.t.Context()))
