@@ -31,7 +31,7 @@ func (i Identity) CarriedAnnotation() string { return i.Domain + "/carried-over"
 // UsageAnnotation reports whether the definition has objects: UsageSome or UsageNone. If it is missing, this is unknown.
 func (i Identity) UsageAnnotation() string { return i.Domain + "/objects" }
 
-// DeletionAnnotation, with the value "true", is a user's permission to delete the definition with all its objects.
+// DeletionAnnotation is how a user permits to delete the definition with all its objects: its value is "true".
 func (i Identity) DeletionAnnotation() string { return i.Domain + "/allow-deletion" }
 
 // MigrationAnnotation holds the progress of the migration of stored objects.

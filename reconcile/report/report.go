@@ -32,7 +32,7 @@ const ActionReconcile = "Reconcile"
 // server accepts no message of more than 32,768 characters.
 const LongestMessage = 4096
 
-// Problem is why an object is not as its spec says. As an error, it passes through functions that return errors.
+// Problem is why an object is not as its spec says.
 type Problem struct {
 	// Reason is a constant in CamelCase, the same in conditions, events and the documentation.
 	Reason string
@@ -42,13 +42,17 @@ type Problem struct {
 	Stalled bool
 }
 
-// Error returns the message.
-func (p *Problem) Error() string { return p.Message }
+// Err returns the problem as an error, for functions that return errors. FromError returns the problem again.
+func (p Problem) Err() error { return &problemError{p} }
+
+type problemError struct{ problem Problem }
+
+func (e *problemError) Error() string { return e.problem.Message }
 
 // FromError returns the problem that an error stands for. It is nil for errors that a user cannot or need not fix.
 func FromError(err error) *Problem {
-	if known, ok := errors.AsType[*Problem](err); ok {
-		return known
+	if known, ok := errors.AsType[*problemError](err); ok {
+		return &known.problem
 	}
 	foreign, isForeign := errors.AsType[*reconcile.ForeignError](err)
 	switch {

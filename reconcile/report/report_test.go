@@ -21,7 +21,7 @@ func TestProblemsThatErrorsStandFor(t *testing.T) {
 	deployments := apischema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	terminating := apierrors.NewForbidden(deployments.GroupResource(), "web", errors.New("the namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	own := &Problem{Reason: "Own", Message: "what a kind says itself"}
+	own := Problem{Reason: "Own", Message: "what a kind says itself"}
 	for story, test := range map[string]struct {
 		err     error
 		reason  string
@@ -36,7 +36,7 @@ func TestProblemsThatErrorsStandFor(t *testing.T) {
 		"the request is wrong":           {apierrors.NewBadRequest("no such field"), "Rejected", "no such field", true},
 		"the API server times out":       {apierrors.NewServerTimeout(deployments.GroupResource(), "patch", 1), "", "", false},
 		"the namespace is being deleted": {terminating, "", "", false},
-		"a problem of the kind's own":    {fmt.Errorf("look at the image: %w", own), "Own", "what a kind says itself", false},
+		"a problem of the kind's own":    {fmt.Errorf("look at the image: %w", own.Err()), "Own", "what a kind says itself", false},
 		"an error of an unknown type":    {errors.New("disk on fire"), "", "", false},
 	} {
 		t.Run(story, func(t *testing.T) {

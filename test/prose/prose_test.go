@@ -18,30 +18,32 @@ import (
 // widest is how many columns a comment or a line of prose has at most. Tables, code and links are not wrapped.
 const widest = 140
 
-// avoided are words that readers stumble over, with what to write instead. CONTRIBUTING.md has the reasons.
-var avoided = []struct{ words, instead string }{
-	{`says whether`, "reports whether"},
-	{`anew`, "again"},
-	{`for ever`, "indefinitely, without end"},
-	{`(no|some)body( else)?('s)?`, "name the actor: a user, another client, no controller"},
-	{`what becomes of`, "say what happens to it"},
-	{`go(es|ing)? on`, "continue"},
-	{`(is|are|has|have) to be`, "must be"},
-	{`mend(s|ed|ing)?`, "fix"},
-	{`looked after`, "managed, reconciled"},
+// avoided returns words that readers stumble over, as regular expressions, and what to write instead.
+func avoided() map[string]string {
+	return map[string]string{
+		`says whether`:               "reports whether",
+		`anew`:                       "again",
+		`for ever`:                   "indefinitely, without end",
+		`(no|some)body( else)?('s)?`: "name the actor: a user, another client, no controller",
+		`what becomes of`:            "say what happens to it",
+		`go(es|ing)? on`:             "continue",
+		`(is|are|has|have) to be`:    "must be",
+		`mend(s|ed|ing)?`:            "fix",
+		`looked after`:               "managed, reconciled",
+	}
 }
 
 func TestPlainEnglish(t *testing.T) {
 	t.Parallel()
-	patterns := make([]*regexp.Regexp, len(avoided))
-	for i, rule := range avoided {
-		patterns[i] = regexp.MustCompile(`(?i)\b(` + rule.words + `)\b`)
+	patterns := map[*regexp.Regexp]string{}
+	for words, instead := range avoided() {
+		patterns[regexp.MustCompile(`(?i)\b(`+words+`)\b`)] = instead
 	}
 	for _, file := range sources(t) {
 		for _, text := range prose(t, file) {
-			for i, pattern := range patterns {
+			for pattern, instead := range patterns {
 				if found := pattern.FindString(text.words); found != "" {
-					t.Errorf("%s: %q: better: %s", text.place, found, avoided[i].instead)
+					t.Errorf("%s: %q: better: %s", text.place, found, instead)
 				}
 			}
 			if columns := utf8.RuneCountInString(text.line); columns > widest {

@@ -113,7 +113,7 @@ func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstruc
 	case restoreGrowClaim:
 		found, err := r.growClaim(ctx, *seen.claim, wantedStorage(cluster))
 		if found != nil {
-			return found
+			return found.Err()
 		}
 		return err
 	case restoreMakeJob:
