@@ -19,7 +19,7 @@ func TestMySQLClusterRestoreMeetsAnotherMySQL(t *testing.T) {
 	t.Parallel()
 	stories := map[string]func(*testing.T){}
 	for name, test := range map[string]struct{ image, told string }{
-		"of another series":         {"mysql:8.4", "take an image of 9.7 first"},
+		"of another series":         {"mysql:8.4", "use an image of 9.7 first"},
 		"that does not tell what":   {"evil:1", "did not report its version"},
 		"that cannot even be asked": {"broken:1", "kubectl logs job/db-version"},
 	} {
@@ -29,7 +29,7 @@ func TestMySQLClusterRestoreMeetsAnotherMySQL(t *testing.T) {
 			v.operate(t, nil)
 			v.apply(t, "db", "secret: root, fromBackup: nightly, image: '"+test.image+"'")
 			v.restores(t, "db", v.pod(t, "db"))
-			v.stalled(t, v.phase(t, "db", mysqlv1.RestoreFailed), test.told, "hange spec.image")
+			v.stalled(t, v.phase(t, "db", mysqlv1.RestoreFailed), test.told, "spec.image")
 			found := v.until(t, "db", "VersionMismatch")
 			if said := fmt.Sprint(found.Status); strings.Contains(said, theSecret) {
 				t.Errorf("what the image says is repeated: %s", said)

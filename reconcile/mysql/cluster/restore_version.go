@@ -67,7 +67,7 @@ func versionMismatch(cluster v1.MySQLCluster, image, made string) *report.Proble
 		return nil // restored by an operator that did not record it
 	}
 	if err := agent.CanStart(image, made); err != nil {
-		return &report.Problem{Reason: transfer.ReasonVersionMismatch, Message: fmt.Sprintf("%s cannot be started: %v; change spec.image", sourceOf(cluster), err), Stalled: true}
+		return &report.Problem{Reason: transfer.ReasonVersionMismatch, Message: fmt.Sprintf("spec.image cannot start %s: %v", sourceOf(cluster), err), Stalled: true}
 	}
 	return nil
 }
