@@ -45,8 +45,8 @@ type term struct {
 	mu         sync.Mutex
 	livePasses map[types.NamespacedName]visit
 	current    sets.Set[types.NamespacedName]
-	// deletionsToHandle are the objects for which the engine must call Ender.End when they are gone. An object is in the set before its first
-	// pass, because it may be gone by then.
+	// deletionsToHandle are the objects for which the engine must call DeletionHandler.HandleDeletion when they are gone. An object is in the
+	// set before its first pass, because it may be gone by then.
 	deletionsToHandle sets.Set[types.NamespacedName]
 }
 

@@ -65,7 +65,7 @@ func FromError(err error) *Problem {
 	case apierrors.IsForbidden(err):
 		return &Problem{Reason: ReasonForbidden, Message: err.Error() + "; grant the permission (" + reconcile.PermissionRemedy(err) + "), or remove what forbids it", Stalled: true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &Problem{Reason: ReasonRejected, Message: err.Error(), Stalled: true}
+		return &Problem{Reason: ReasonRejected, Message: err.Error() + "; change the spec, or the policy that rejects it", Stalled: true}
 	}
 	return nil
 }

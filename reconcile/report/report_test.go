@@ -33,7 +33,7 @@ func TestProblemsThatErrorsStandFor(t *testing.T) {
 		"an object of a deleted owner":   {&reconcile.ForeignError{Resource: deployments, Predecessor: true}, "WaitingForPredecessor", "wait until", false},
 		"a permission is missing":        {apierrors.NewForbidden(deployments.GroupResource(), "web", errors.New("no")), "Forbidden", "mysql-operator manifests rbac prints the permissions", true},
 		"the API server refuses it":      {apierrors.NewInvalid(deployments.GroupVersion().WithKind("Deployment").GroupKind(), "web", nil), "Rejected", "web", true},
-		"the request is wrong":           {apierrors.NewBadRequest("no such field"), "Rejected", "no such field", true},
+		"the request is wrong":           {apierrors.NewBadRequest("no such field"), "Rejected", "no such field; change the spec", true},
 		"the API server times out":       {apierrors.NewServerTimeout(deployments.GroupResource(), "patch", 1), "", "", false},
 		"the namespace is being deleted": {terminating, "", "", false},
 		"a problem of the kind's own":    {fmt.Errorf("look at the image: %w", own.Err()), "Own", "what a kind says itself", false},

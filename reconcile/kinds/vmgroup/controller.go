@@ -74,6 +74,8 @@ func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 	}
 }
 
+var _ reconcile.Forgetter = (*reconciler)(nil) // the engine looks for it when it runs
+
 // reconciler keeps state that an operator can find out again: since when machines are shutting down and groups are being deleted, and the
 // content of Secrets. Only the content of a deleted Secret is lost; it is needed only for groups that are being deleted.
 type reconciler struct {

@@ -34,7 +34,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return r.release(ctx, object, group, abandoned(group))
 	}
 	found, wrong, err := r.access(ctx, group)
-	if refused := report.FromError(err); refused != nil {
+	if refused := report.FromError(err); refused != nil && refused.Reason == report.ReasonForbidden {
 		wrong, err = refused, nil
 	}
 	if err != nil {

@@ -26,6 +26,8 @@ const (
 	helpEvery = 10 * time.Second
 )
 
+var _ reconcile.Forgetter = (*reconciler)(nil) // the engine looks for it when it runs
+
 type reconciler struct {
 	api    *reconcile.Client
 	kind   schema.Kind

@@ -89,7 +89,7 @@ func doing(said transfer.Progress) string {
 
 func says(status v1.MySQLBackupInstanceStatus, message string) bool {
 	condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
-	return condition != nil && condition.Message == message
+	return condition != nil && condition.Message == report.Brief(message, report.LongestMessage)
 }
 
 // counted records how many Pods have run, and that the backup has started if one has.

@@ -25,6 +25,13 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
+// The engine looks for these interfaces when it runs.
+var _ interface {
+	reconcile.SkipChecker
+	reconcile.DeletionHandler
+	reconcile.Forgetter
+} = (*reconciler)(nil)
+
 type reconciler struct {
 	api      *reconcile.Client
 	resource apischema.GroupVersionResource
