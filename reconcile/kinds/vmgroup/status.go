@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -185,9 +184,8 @@ func abandoned(group v1alpha1.VmGroup) string {
 
 // eventsFor returns the event for a change of the Ready condition.
 func eventsFor(before, after v1alpha1.VmGroupStatus) []reconcile.Event {
-	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
-	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
-	if is == nil || is.Reason == reasonProgressing || is.Reason == reasonDeleting || was != nil && was.Reason == is.Reason && was.Status == is.Status {
+	is := report.Changed(before.Conditions, after.Conditions)
+	if is == nil || is.Reason == reasonProgressing || is.Reason == reasonDeleting {
 		return nil
 	}
 	kind := reconcile.Warning
