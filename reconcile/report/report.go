@@ -3,6 +3,7 @@ package report
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,14 +133,15 @@ func Changed(before, after []metav1.Condition) *metav1.Condition {
 	return is
 }
 
-// Events returns the event of a Ready condition that changed, a warning if the object is stalled. action is what the operator was doing.
-func Events(action string, before, after []metav1.Condition) []reconcile.Event {
+// Events returns the event of a Ready condition that changed. It is a warning if the object is stalled, or if its reason is one of
+// warnings. action is what the operator was doing.
+func Events(action string, before, after []metav1.Condition, warnings ...string) []reconcile.Event {
 	is := Changed(before, after)
 	if is == nil {
 		return nil
 	}
 	kind := reconcile.Normal
-	if meta.IsStatusConditionTrue(after, reconcile.ConditionStalled) {
+	if meta.IsStatusConditionTrue(after, reconcile.ConditionStalled) || slices.Contains(warnings, is.Reason) {
 		kind = reconcile.Warning
 	}
 	return []reconcile.Event{{Type: kind, Reason: is.Reason, Action: action, Note: is.Message}}

@@ -93,6 +93,7 @@ func TestEventsAreForChanges(t *testing.T) {
 	t.Parallel()
 	creating := []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Creating", Message: "waiting"}}
 	waitsLonger := []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Creating", Message: "still waiting"}}
+	failing := []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Failing", Message: "retries"}}
 	stalled := []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Full", Message: "raise it"}, {Type: "Stalled", Status: metav1.ConditionTrue}}
 	for story, test := range map[string]struct {
 		before, after []metav1.Condition
@@ -102,10 +103,11 @@ func TestEventsAreForChanges(t *testing.T) {
 		"the first condition": {nil, creating, []reconcile.Event{{Type: reconcile.Normal, Reason: "Creating", Action: "Reconcile", Note: "waiting"}}},
 		"another message":     {creating, waitsLonger, nil},
 		"a user must act":     {creating, stalled, []reconcile.Event{{Type: reconcile.Warning, Reason: "Full", Action: "Reconcile", Note: "raise it"}}},
+		"a reason that warns": {creating, failing, []reconcile.Event{{Type: reconcile.Warning, Reason: "Failing", Action: "Reconcile", Note: "retries"}}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, Events(ActionReconcile, test.before, test.after)); diff != "" {
+			if diff := cmp.Diff(test.want, Events(ActionReconcile, test.before, test.after, "Failing")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -50,11 +50,5 @@ func conditionsOf(status *v1.PulsarConsumerStatus, now time.Time) report.Conditi
 
 // eventsFor returns an event if the reason of the Ready condition changed.
 func eventsFor(before, after v1.PulsarConsumerStatus) []reconcile.Event {
-	events := report.Events(report.ActionReconcile, before.Conditions, after.Conditions)
-	for i := range events {
-		if events[i].Reason == reasonApplyFails {
-			events[i].Type = reconcile.Warning
-		}
-	}
-	return events
+	return report.Events(report.ActionReconcile, before.Conditions, after.Conditions, reasonApplyFails)
 }

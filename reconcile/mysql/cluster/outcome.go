@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -46,19 +45,12 @@ func outcome(cluster v1.MySQLCluster, status v1.MySQLClusterStatus, next time.Du
 
 // eventsOf turns changes of the status into events. Without a change there is no event.
 func eventsOf(before, after v1.MySQLClusterStatus) []reconcile.Event {
-	var events []reconcile.Event
-	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
-	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
+	warnings := []string{transfer.ReasonRestoreAdopted, reasonPrimaryUnavailable, reasonCommitsBlocked, reasonCommitsHang}
+	events := report.Events(report.ActionReconcile, before.Conditions, after.Conditions, warnings...)
 	// These two reasons have conditions of their own, whose events report them from the beginning.
-	isNew := is != nil && (was == nil || was.Reason != is.Reason || was.Status != is.Status)
-	if isNew && is.Reason != reasonPrimaryFirst && is.Reason != reasonUpgradeBlocked {
-		kind := reconcile.Normal
-		warns := []string{transfer.ReasonRestoreAdopted, reasonPrimaryUnavailable, reasonCommitsBlocked, reasonCommitsHang}
-		if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) || slices.Contains(warns, is.Reason) {
-			kind = reconcile.Warning
-		}
-		events = append(events, reconcile.Event{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message})
-	}
+	events = slices.DeleteFunc(events, func(event reconcile.Event) bool {
+		return event.Reason == reasonPrimaryFirst || event.Reason == reasonUpgradeBlocked
+	})
 	return slices.Concat(events, recordEvents(before, after), rotationEvents(before, after), warningEvents(before, after), tableEvents(before, after))
 }
 
