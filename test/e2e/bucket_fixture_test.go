@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,13 +172,15 @@ func mustAbs(t *testing.T, path string) string {
 	return absolute
 }
 
-// line hands connections on, until it is cut: then those that are open end, and new ones are closed at once.
+// line forwards connections until it is cut. A cut closes the open ones, and new ones as soon as they are accepted.
 type line struct {
 	listener net.Listener
 	to       string
-	isCut    atomic.Bool
 	mu       sync.Mutex
-	open     map[net.Conn]bool
+	isCut    bool
+	// left is the number of bytes that clients may send before the line cuts itself; negative without a limit.
+	left int64
+	open map[net.Conn]bool
 }
 
 func startLine(t *testing.T, address, to string) *line {
@@ -188,11 +189,11 @@ func startLine(t *testing.T, address, to string) *line {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &line{listener: listener, to: to, open: map[net.Conn]bool{}}
+	l := &line{listener: listener, to: to, left: -1, open: map[net.Conn]bool{}}
 	go l.run()
 	t.Cleanup(func() {
 		_ = listener.Close()
-		l.cut()
+		l.cutAfter(0)
 	})
 	return l
 }
@@ -202,10 +203,6 @@ func (l *line) run() {
 		client, err := l.listener.Accept()
 		if err != nil {
 			return // closed
-		}
-		if l.isCut.Load() {
-			_ = client.Close()
-			continue
 		}
 		go l.carry(client)
 	}
@@ -217,31 +214,65 @@ func (l *line) carry(client net.Conn) {
 		_ = client.Close()
 		return
 	}
-	l.mu.Lock()
-	l.open[client], l.open[server] = true, true
-	l.mu.Unlock()
-	var both sync.WaitGroup
-	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
-		both.Go(func() {
-			_, _ = io.Copy(pair[0], pair[1]) // its end is all that counts
-			_ = pair[0].Close()
-			_ = pair[1].Close()
-		})
+	if !l.register(client, server) {
+		return
 	}
+	var both sync.WaitGroup
+	both.Go(func() { forward(server, io.TeeReader(client, counter{l}), client) })
+	both.Go(func() { forward(client, server, server) })
 	both.Wait()
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	delete(l.open, client)
 	delete(l.open, server)
-	l.mu.Unlock()
 }
 
-func (l *line) cut() {
-	l.isCut.Store(true)
+// register reports whether the line is not cut. It closes both connections otherwise.
+func (l *line) register(client, server net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.open[client], l.open[server] = true, true
+	l.closeIfCut()
+	return !l.isCut
+}
+
+// forward copies until either side ends, and closes both.
+func forward(to net.Conn, from io.Reader, source net.Conn) {
+	_, _ = io.Copy(to, from) // how it ended does not matter
+	_ = to.Close()
+	_ = source.Close()
+}
+
+// counter counts what clients send, and cuts the line when that is enough.
+type counter struct{ line *line }
+
+func (c counter) Write(data []byte) (int, error) {
+	c.line.mu.Lock()
+	defer c.line.mu.Unlock()
+	if c.line.left >= 0 {
+		c.line.left = max(0, c.line.left-int64(len(data)))
+		c.line.isCut = c.line.left == 0
+		c.line.closeIfCut()
+	}
+	return len(data), nil
+}
+
+// cutAfter cuts the line when clients have sent so many more bytes, with 0 at once.
+func (l *line) cutAfter(bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left, l.isCut = bytes, bytes == 0
+	l.closeIfCut()
+}
+
+func (l *line) closeIfCut() {
+	if !l.isCut {
+		return
+	}
 	for connection := range l.open {
 		_ = connection.Close()
 	}
+	clear(l.open)
 }
 
-func (l *line) mend() { l.isCut.Store(false) }
+func (l *line) mend() { l.cutAfter(-1) }
