@@ -8,14 +8,14 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// CheckOwnership returns nil if owner may treat object as its child. That is so if owner controls it, or if it is an orphan with the labels
-// that owner gives its children. Otherwise Claim returns a *ForeignError.
+// CheckOwnership returns nil if the pass's object may treat object as its child. That is so if it controls object, or if object is an orphan
+// with the labels that it gives its children. Otherwise CheckOwnership returns a *ForeignError.
 //
 // `kubectl delete --cascade=orphan` leaves orphans. Garbage collection removes the deleted owner's reference, so that no controller owns
 // the object. It leaves everything else, including the entry of ManagerChildren in managedFields (Kubernetes documentation, "Garbage
 // Collection"). An object that only looks like a child, for example a copied manifest, does not have that entry.
-func CheckOwnership(owner, object *unstructured.Unstructured, resource apischema.GroupVersionResource, labels map[string]string) error {
-	foreign := checkController(owner, object, resource)
+func (c *Client) CheckOwnership(object *unstructured.Unstructured, resource apischema.GroupVersionResource, labels map[string]string) error {
+	foreign := checkController(c.owner, object, resource)
 	if foreign != nil && isOrphan(object, labels) {
 		return nil
 	}
@@ -50,16 +50,16 @@ func isAppliedByOperator(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// Adopt makes owner the controller of an object that Claim allows it to take. If the object was changed or replaced since it was read,
+// Adopt makes the pass's object the controller of an object that CheckOwnership allows it to take. If the object was changed or replaced since it was read,
 // Adopt returns the API server's Conflict error. Client.Apply adopts without this call; Adopt is for objects made by Client.Create.
-func (c *Client) Adopt(ctx context.Context, owner *unstructured.Unstructured, resource apischema.GroupVersionResource, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if metav1.IsControlledBy(object, owner) {
+func (c *Client) Adopt(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if metav1.IsControlledBy(object, c.owner) {
 		return object, nil
 	}
-	if err := c.mayAdopt(ctx, owner); err != nil {
+	if err := c.mayAdopt(ctx); err != nil {
 		return nil, err
 	}
-	references := append(object.GetOwnerReferences(), *metav1.NewControllerRef(owner, owner.GroupVersionKind()))
+	references := append(object.GetOwnerReferences(), *metav1.NewControllerRef(c.owner, c.owner.GroupVersionKind()))
 	adopted, err := c.Patch(ctx, resource, object, map[string]any{metadataField: map[string]any{"ownerReferences": references}})
 	if err != nil {
 		return nil, err

@@ -12,35 +12,36 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Apply makes a child of owner as desired. desired is an unstructured object or an apply configuration with only the fields that the owner
-// wants to set. An API type would also set its zero values. Apply is a server-side apply by ManagerChildren, and makes owner the controller
-// of the child. It sends no request if the API server's object already has all desired values, even if the API server defaulted other
-// fields.
+// Apply makes a child of the pass's object as desired. desired is an unstructured object or an apply configuration with only the fields
+// that the owner wants to set. An API type would also set its zero values. Apply is a server-side apply by ManagerChildren, and makes the
+// pass's object the controller of the child. It sends no request if the API server's object already has all desired values, even if the API
+// server defaulted other fields.
 //
 // Apply reverts changes that others made, removes fields that are no longer desired, and adopts an orphan with the desired labels (see
-// Claim). It leaves any other existing object that owner does not control as it is, and returns *ForeignError. To compare, it reads from
+// CheckOwnership). It leaves any other existing object that the pass's object does not control as it is, and returns *ForeignError. To compare, it reads from
 // the API server: Secrets, resources not in the Controller's Watches, and resources watched with MetadataOnly. If a cache does not have the
 // object, Apply tries once to create it without reading first; the API server refuses that if the object exists. A resourceVersion in
 // desired is a precondition for changing the child: if the child has another version by then, the error satisfies apierrors.IsConflict. If
 // the child is gone, Apply creates it anyway.
-func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (Change, error) {
-	child, resource, err := c.child(owner, desired)
+func (c *Client) Apply(ctx context.Context, desired any) (Change, error) {
+	child, err := c.child(desired)
 	if err != nil {
 		return Unchanged, err
 	}
+	resource := c.names.resourceFor(child.GroupVersionKind())
 	seen := child.GetResourceVersion()
 	child.SetResourceVersion("") // not a desired value of the child
 	mark(child)
-	live, change, err := c.findOrCreate(ctx, owner, resource, child)
+	live, change, err := c.findOrCreate(ctx, resource, child)
 	if live == nil {
 		return change, err
 	}
-	if err := CheckOwnership(owner, live, resource, child.GetLabels()); err != nil {
+	if err := c.CheckOwnership(live, resource, child.GetLabels()); err != nil {
 		return Unchanged, err
 	}
 	_, isDigested := digestIn(live, ManagerChildren)
 	if isDigested && live.GetDeletionTimestamp() == nil {
-		if metav1.IsControlledBy(live, owner) && c.fitsDigest(ctx, resource, live, child) {
+		if metav1.IsControlledBy(live, c.owner) && c.fitsDigest(resource, live, child) {
 			return Unchanged, nil
 		}
 		if live, err = c.Get(ctx, resource, child.GetNamespace(), child.GetName()); err != nil {
@@ -49,25 +50,26 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 			}
 			return Unchanged, err
 		}
-		if err := CheckOwnership(owner, live, resource, child.GetLabels()); err != nil {
+		if err := c.CheckOwnership(live, resource, child.GetLabels()); err != nil {
 			return Unchanged, err
 		}
 	}
-	return c.applyAdopting(ctx, owner, resource, live, application{manager: ManagerChildren, desired: child, seen: seen, isDigested: isDigested})
+	return c.applyAdopting(ctx, resource, live, application{manager: ManagerChildren, desired: child, seen: seen, isDigested: isDigested})
 }
 
 // IsApplied reports whether Apply would leave a child as it is. It asks the API server only if a cache does not show that.
-func (c *Client) IsApplied(ctx context.Context, owner *unstructured.Unstructured, desired any) (bool, error) {
-	child, resource, err := c.child(owner, desired)
+func (c *Client) IsApplied(ctx context.Context, desired any) (bool, error) {
+	child, err := c.child(desired)
 	if err != nil {
 		return false, err
 	}
+	resource := c.names.resourceFor(child.GroupVersionKind())
 	child.SetResourceVersion("")
 	mark(child)
 	live, err := c.current(ctx, resource, child)
 	if err == nil {
 		if _, isDigested := live.Object[digestsField]; isDigested {
-			if metav1.IsControlledBy(live, owner) && c.fitsDigest(ctx, resource, live, child) {
+			if metav1.IsControlledBy(live, c.owner) && c.fitsDigest(resource, live, child) {
 				return true, nil
 			}
 			live, err = c.Get(ctx, resource, child.GetNamespace(), child.GetName())
@@ -81,13 +83,13 @@ func (c *Client) IsApplied(ctx context.Context, owner *unstructured.Unstructured
 	}
 	canonicalise(child)
 	what := application{manager: ManagerChildren, desired: child}
-	return metav1.IsControlledBy(live, owner) && c.whatDiffers(ctx, appliedTo{manager: what.manager, child: nameOf(resource, live)}, live, what) == "", nil
+	return metav1.IsControlledBy(live, c.owner) && c.whatDiffers(appliedTo{manager: what.manager, child: nameOf(resource, live)}, live, what) == "", nil
 }
 
 // findOrCreate returns the object that exists under a child's name. If there is none, it creates the child and returns nil.
-func (c *Client) findOrCreate(ctx context.Context, owner *unstructured.Unstructured, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (*unstructured.Unstructured, Change, error) {
+func (c *Client) findOrCreate(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (*unstructured.Unstructured, Change, error) {
 	var refused error
-	if c.isProbablyNew(ctx, resource, child) {
+	if c.isProbablyNew(resource, child) {
 		var change Change
 		if change, refused = c.create(ctx, resource, child); refused == nil || IsUnavailable(refused) {
 			return nil, change, refused
@@ -98,7 +100,7 @@ func (c *Client) findOrCreate(ctx context.Context, owner *unstructured.Unstructu
 	case IsGone(err) && refused != nil:
 		return nil, Unchanged, refused
 	case IsGone(err):
-		c.journal.noteTaken(ctx, nameOf(resource, child), false)
+		c.journal.noteTaken(c.pass, nameOf(resource, child), false)
 		change, err := c.create(ctx, resource, child)
 		return nil, change, err
 	case IsUnavailable(err):
@@ -108,18 +110,18 @@ func (c *Client) findOrCreate(ctx context.Context, owner *unstructured.Unstructu
 	case refused == nil:
 		return live, Unchanged, nil
 	}
-	c.journal.noteTaken(ctx, nameOf(resource, child), true)
-	c.journal.wrote(ctx, resource, live) // the cache that should show the object is behind
-	if !apierrors.IsConflict(refused) && metav1.IsControlledBy(live, owner) {
+	c.journal.noteTaken(c.pass, nameOf(resource, child), true)
+	c.journal.wrote(c.pass, resource, live) // the cache that should show the object is behind
+	if !apierrors.IsConflict(refused) && metav1.IsControlledBy(live, c.owner) {
 		return nil, Unchanged, refused // the create may have succeeded anyway: the next pass observes what exists
 	}
 	return live, Unchanged, nil
 }
 
-// applyAdopting applies to a child that Claim allows owner to take.
-func (c *Client) applyAdopting(ctx context.Context, owner *unstructured.Unstructured, resource apischema.GroupVersionResource, live *unstructured.Unstructured, what application) (Change, error) {
-	if !metav1.IsControlledBy(live, owner) {
-		if err := c.mayAdopt(ctx, owner); err != nil {
+// applyAdopting applies to a child that CheckOwnership allows the pass's object to take.
+func (c *Client) applyAdopting(ctx context.Context, resource apischema.GroupVersionResource, live *unstructured.Unstructured, what application) (Change, error) {
+	if !metav1.IsControlledBy(live, c.owner) {
+		if err := c.mayAdopt(ctx); err != nil {
 			return Unchanged, err
 		}
 	}
@@ -162,9 +164,9 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 	}
 	canonicalise(what.desired)
 	child := appliedTo{manager: what.manager, child: nameOf(resource, live)}
-	where := c.whatDiffers(ctx, child, live, what)
+	where := c.whatDiffers(child, live, what)
 	if where == "" {
-		c.fits(ctx, child, live, what)
+		c.fits(child, live, what)
 		return Unchanged, nil
 	}
 
@@ -180,8 +182,8 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 		return Unchanged, fmt.Errorf("apply %s %s/%s: %w", resource.GroupResource(), live.GetNamespace(), live.GetName(), served(err))
 	}
 	owned, _ := ownedBy(written, what.manager)
-	c.journal.remember(ctx, child, appliedAs(written.GetUID(), wanted, digestOf(written.Object, owned)))
-	c.journal.wrote(ctx, resource, written)
+	c.journal.remember(c.pass, child, appliedAs(written.GetUID(), wanted, digestOf(written.Object, owned)))
+	c.journal.wrote(c.pass, resource, written)
 	if written.GetResourceVersion() == live.GetResourceVersion() {
 		return Unchanged, nil
 	}
@@ -190,14 +192,14 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 }
 
 // fits remembers that an object is as desired although its digest in the cache differs from the digest of the desired object.
-func (c *Client) fits(ctx context.Context, child appliedTo, live *unstructured.Unstructured, what application) {
+func (c *Client) fits(child appliedTo, live *unstructured.Unstructured, what application) {
 	if owned, ok := ownedBy(live, what.manager); ok && what.isDigested {
-		c.journal.remember(ctx, child, appliedAs(live.GetUID(), wantedDigest(what.desired), digestOf(live.Object, owned)))
+		c.journal.remember(c.pass, child, appliedAs(live.GetUID(), wantedDigest(what.desired), digestOf(live.Object, owned)))
 	}
 }
 
 // whatDiffers returns the path of a field that an apply would change; empty if there is none.
-func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstructured.Unstructured, what application) string {
+func (c *Client) whatDiffers(child appliedTo, live *unstructured.Unstructured, what application) string {
 	owned, ok := ownedBy(live, what.manager)
 	if !ok {
 		return "."
@@ -208,7 +210,7 @@ func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstruc
 	}
 	// The API server may store a value that differs from the applied one, and still list the manager as its owner. Defaults within an
 	// atomic field and admission plugins do this. Applying again would change nothing.
-	last, ok := c.journal.lastApplied(ctx, child)
+	last, ok := c.journal.lastApplied(c.pass, child)
 	if ok && last == appliedAs(live.GetUID(), wantedDigest(what.desired), digestOf(live.Object, owned)) {
 		return ""
 	}
@@ -216,14 +218,14 @@ func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstruc
 }
 
 // fitsDigest reports whether an apply would change nothing in an object of which the cache has a digest.
-func (c *Client) fitsDigest(ctx context.Context, resource apischema.GroupVersionResource, live, desired *unstructured.Unstructured) bool {
+func (c *Client) fitsDigest(resource apischema.GroupVersionResource, live, desired *unstructured.Unstructured) bool {
 	canonicalise(desired)
 	present, _ := digestIn(live, ManagerChildren)
 	wanted := wantedDigest(desired)
 	if present == wanted {
 		return true
 	}
-	last, ok := c.journal.lastApplied(ctx, appliedTo{manager: ManagerChildren, child: nameOf(resource, live)})
+	last, ok := c.journal.lastApplied(c.pass, appliedTo{manager: ManagerChildren, child: nameOf(resource, live)})
 	return ok && present != "" && last == appliedAs(live.GetUID(), wanted, present)
 }
 
@@ -243,17 +245,17 @@ func (c *Client) create(ctx context.Context, resource apischema.GroupVersionReso
 		return Unchanged, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), child.GetNamespace(), child.GetName(), served(err))
 	}
 	owned, _ := ownedBy(created, ManagerChildren)
-	c.journal.remember(ctx, appliedTo{manager: ManagerChildren, child: nameOf(resource, created)}, appliedAs(created.GetUID(), wanted, digestOf(created.Object, owned)))
-	c.journal.wrote(ctx, resource, created)
+	c.journal.remember(c.pass, appliedTo{manager: ManagerChildren, child: nameOf(resource, created)}, appliedAs(created.GetUID(), wanted, digestOf(created.Object, owned)))
+	c.journal.wrote(c.pass, resource, created)
 	logChange(ctx, Created, created)
 	return Created, nil
 }
 
 // isProbablyNew reports whether a trusted cache does not have the desired object, and no pass found it on the API server. The object may
 // exist anyway, without the label that the watch selects by.
-func (c *Client) isProbablyNew(ctx context.Context, resource apischema.GroupVersionResource, desired *unstructured.Unstructured) bool {
-	cached, ok := c.trusted(ctx, resource)
-	return ok && versionOf(cached.item(desired.GetNamespace(), desired.GetName())) == "" && !c.journal.isTaken(ctx, nameOf(resource, desired))
+func (c *Client) isProbablyNew(resource apischema.GroupVersionResource, desired *unstructured.Unstructured) bool {
+	cached, ok := c.trusted(resource)
+	return ok && versionOf(cached.item(desired.GetNamespace(), desired.GetName())) == "" && !c.journal.isTaken(c.pass, nameOf(resource, desired))
 }
 
 func nameOf(resource apischema.GroupVersionResource, child *unstructured.Unstructured) childName {
@@ -261,17 +263,16 @@ func nameOf(resource apischema.GroupVersionResource, child *unstructured.Unstruc
 }
 
 // trusted returns the cache of a resource if it has whole objects and, as far as is known, shows the pass's object's own writes.
-func (c *Client) trusted(ctx context.Context, resource apischema.GroupVersionResource) (*view, bool) {
+func (c *Client) trusted(resource apischema.GroupVersionResource) (*view, bool) {
 	cached, ok := c.caches[resource]
-	current, _ := passFrom(ctx)
-	return cached, ok && !cached.metadataOnly && !current.live
+	return cached, ok && !cached.metadataOnly && !c.pass.live
 }
 
 // current returns the object that exists under the desired one's name: from a trusted cache if it is there, else from the API server. An
 // object that is not in the cache may still exist, without the label that the watch selects by. A cache of metadata cannot show whether an
 // apply would change anything.
 func (c *Client) current(ctx context.Context, resource apischema.GroupVersionResource, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if cached, ok := c.trusted(ctx, resource); ok {
+	if cached, ok := c.trusted(resource); ok {
 		if object, found := cached.Get(desired.GetNamespace(), desired.GetName()); found {
 			return object, nil
 		}

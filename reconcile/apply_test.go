@@ -98,14 +98,13 @@ func TestApplyOfWhatNoCacheShows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := &test.server
-			client := clientOf(t, server.ServeHTTP)
-			ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+			client := clientOf(t, holder, server.ServeHTTP)
 			for _, pass := range []struct {
 				requests []string
 				wants    func(error) bool
 			}{{test.first, test.wantsFirst}, {test.second, test.wantsSecond}} {
 				server.requests = nil
-				if _, err := client.Apply(ctx, holder, parse(t, settings)); !pass.wants(err) {
+				if _, err := client.Apply(t.Context(), parse(t, settings)); !pass.wants(err) {
 					t.Errorf("unexpected end: %v", err)
 				}
 				same(t, server.requests, pass.requests)

@@ -62,7 +62,7 @@ func cacheOf(t *testing.T, server http.Handler) *view {
 	t.Cleanup(serving.Close)
 	kind := schema.Kind{Group: "engine.example.com", Version: "v1", Kind: "Probe", Plural: "probes"}
 	m, err := New(Config{Rest: &rest.Config{Host: serving.URL}, Registry: prometheus.NewRegistry()}, []Controller{
-		{Kind: kind, New: func(*Client) Reconciler { return &watching{} }},
+		{Kind: kind, New: func(*Reader) Reconciler { return &watching{} }},
 	})
 	if err != nil {
 		t.Fatal(err)

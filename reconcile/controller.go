@@ -79,12 +79,9 @@ func newController(spec Controller, caches *informers, logger logr.Logger) (*con
 	return c, nil
 }
 
-// client makes the client of a Reconciler for a new term.
-func (c *controller) client(m *Manager) *Client {
-	return &Client{
-		api: m.api, names: m.names, namespaces: m.config.Namespaces, caches: c.caches, server: m.server,
-		journal: newJournal(c.caches, m.now), teller: newTeller(m.api, m.config.Identity, m.now),
-	}
+// reader makes the Reader of a Reconciler for a new term.
+func (c *controller) reader(m *Manager) *Reader {
+	return &Reader{api: m.api, names: m.names, namespaces: m.config.Namespaces, caches: c.caches, server: m.server}
 }
 
 // itself returns the key of a changed object of the kind, after it reported the key to the term. The object may be gone from the caches

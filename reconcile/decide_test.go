@@ -139,7 +139,7 @@ func TestForeignness(t *testing.T) {
 	}
 }
 
-func TestClaim(t *testing.T) {
+func TestCheckOwnership(t *testing.T) {
 	t.Parallel()
 	yes, ours := true, map[string]string{"managed-by": "us", "instance": "owner"}
 	madeBy := func(manager string, operation metav1.ManagedFieldsOperationType) []metav1.ManagedFieldsEntry {
@@ -175,10 +175,11 @@ func TestClaim(t *testing.T) {
 			object.SetManagedFields(test.fields)
 			object.SetOwnerReferences(test.owners)
 			us := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": "Probe", "metadata": map[string]any{"name": "owner", "namespace": "shop", "uid": "new"}}}
-			if err := CheckOwnership(us, object, configMaps(), ours); (err != nil) != test.foreign {
+			client := &Client{owner: us}
+			if err := client.CheckOwnership(object, configMaps(), ours); (err != nil) != test.foreign {
 				t.Errorf("got %v, want it foreign: %t", err, test.foreign)
 			}
-			if err := CheckOwnership(us, object, configMaps(), nil); err == nil && !metav1.IsControlledBy(object, us) {
+			if err := client.CheckOwnership(object, configMaps(), nil); err == nil && !metav1.IsControlledBy(object, us) {
 				t.Error("it was adopted without labels that identify its owner")
 			}
 		})

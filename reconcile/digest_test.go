@@ -24,15 +24,15 @@ metadata: {name: db-config, namespace: shop, labels: {app.kubernetes.io/instance
 data: {my.cnf: "[mysqld]"}
 `
 
-// digesting returns a Client whose cache of ConfigMaps keeps digests, and the methods of the requests to its API server.
-func digesting(t *testing.T, live *unstructured.Unstructured) (client *Client, requests *[]string) {
+// digesting returns a Client of a pass over holder whose cache of ConfigMaps keeps digests, and the methods of the requests to its API server.
+func digesting(t *testing.T, holder, live *unstructured.Unstructured) (client *Client, requests *[]string) {
 	t.Helper()
 	requests = &[]string{}
 	kept, err := KeepDigest()(live.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
-	client = clientOf(t, func(answer http.ResponseWriter, request *http.Request) {
+	client = clientOf(t, holder, func(answer http.ResponseWriter, request *http.Request) {
 		*requests = append(*requests, request.Method)
 		answer.Header().Set("Content-Type", "application/json")
 		document, _ := live.MarshalJSON()
@@ -41,8 +41,8 @@ func digesting(t *testing.T, live *unstructured.Unstructured) (client *Client, r
 	return client, requests
 }
 
-// clientOf returns a Client of an API server, with a cache that holds the given ConfigMaps.
-func clientOf(t *testing.T, answers http.HandlerFunc, cached ...any) *Client {
+// clientOf returns a Client of a pass over holder, with a cache that holds the given ConfigMaps.
+func clientOf(t *testing.T, holder *unstructured.Unstructured, answers http.HandlerFunc, cached ...any) *Client {
 	t.Helper()
 	server := httptest.NewServer(answers)
 	t.Cleanup(server.Close)
@@ -59,7 +59,10 @@ func clientOf(t *testing.T, answers http.HandlerFunc, cached ...any) *Client {
 	caches := map[apischema.GroupVersionResource]*view{configMaps(): {
 		resource: configMaps(), selector: labels.Everything(), stores: map[string]cache.Indexer{metav1.NamespaceAll: store},
 	}}
-	return &Client{api: m.api, names: m.names, caches: caches, journal: newJournal(caches, time.Now)}
+	return &Client{
+		Reader: &Reader{api: m.api, names: m.names, caches: caches}, journal: newJournal(caches, time.Now),
+		pass: pass{key: owner(), uid: "1"}, owner: holder,
+	}
 }
 
 func TestApplyByDigest(t *testing.T) {
@@ -88,9 +91,8 @@ func TestApplyByDigest(t *testing.T) {
 			live := applyAs(t, desired, test.others)
 			live.SetUID("child")
 			live.SetResourceVersion("5")
-			client, requests := digesting(t, live)
-			ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
-			if _, err := client.Apply(ctx, holder, parse(t, settings)); err != nil {
+			client, requests := digesting(t, holder, live)
+			if _, err := client.Apply(t.Context(), parse(t, settings)); err != nil {
 				t.Fatal(err)
 			}
 			same(t, *requests, test.want)
@@ -124,9 +126,9 @@ func TestIsApplied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, requests := digesting(t, live)
-			ctx := withPass(t.Context(), pass{key: owner(), uid: "1", live: test.lives})
-			got, err := client.IsApplied(ctx, test.owner, test.desired)
+			client, requests := digesting(t, test.owner, live)
+			client.pass.live = test.lives
+			got, err := client.IsApplied(t.Context(), test.desired)
 			if err != nil || got != test.want {
 				t.Errorf("it is applied: %t (%v), want %t", got, err, test.want)
 			}
@@ -138,8 +140,7 @@ func TestIsApplied(t *testing.T) {
 func TestNothingIsAppliedWhereNothingIs(t *testing.T) {
 	t.Parallel()
 	server := &creating{}
-	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
-	if got, err := clientOf(t, server.ServeHTTP).IsApplied(ctx, ownerAt("1", "1"), parse(t, settings)); got || err != nil {
+	if got, err := clientOf(t, ownerAt("1", "1"), server.ServeHTTP).IsApplied(t.Context(), parse(t, settings)); got || err != nil {
 		t.Errorf("it is applied: %t (%v)", got, err)
 	}
 }
@@ -154,10 +155,9 @@ func TestApplyByDigestRemembersWhatIsStored(t *testing.T) {
 	live := applyAs(t, stored, nil)
 	live.SetUID("child")
 	live.SetResourceVersion("5")
-	client, requests := digesting(t, live)
-	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	client, requests := digesting(t, holder, live)
 	for range 3 {
-		if _, err := client.Apply(ctx, holder, parse(t, settings)); err != nil {
+		if _, err := client.Apply(t.Context(), parse(t, settings)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -70,7 +70,9 @@ func (t *term) endOf(work context.Context, key types.NamespacedName, found state
 	}
 	ctx, cancel := context.WithTimeout(work, t.passTimeout)
 	defer cancel()
-	if err := handler.HandleDeletion(ctx, key); err != nil {
+	// Whatever this writes, no later pass needs to wait for: the object is gone.
+	defer t.journal.forget(key)
+	if err := handler.HandleDeletion(ctx, t.client(pass{key: key}, nil), key); err != nil {
 		return err
 	}
 	t.mu.Lock()

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +16,19 @@ type ending struct {
 	ended    []types.NamespacedName
 	left     []types.NamespacedName
 	failures int
+	// does is what HandleDeletion does with its client; nil for nothing.
+	does func(*Client) error
 }
 
 var errNotYet = errors.New("not yet")
 
 // HandleDeletion implements DeletionHandler.
-func (e *ending) HandleDeletion(_ context.Context, key types.NamespacedName) error {
+func (e *ending) HandleDeletion(_ context.Context, client *Client, key types.NamespacedName) error {
+	if e.does != nil {
+		if err := e.does(client); err != nil {
+			return err
+		}
+	}
 	if e.failures > 0 {
 		e.failures--
 		return errNotYet
@@ -49,6 +57,28 @@ func TestAnEndIsToldOnce(t *testing.T) {
 		same(t, s.attempt(t.Context(), owner()).result, resultGone)
 	}
 	same(t, e.ended, []types.NamespacedName{owner()})
+}
+
+// TestAnEndWritesForAnObjectThatIsGone: it can own nothing, and the engine keeps no memory of what was written.
+func TestAnEndWritesForAnObjectThatIsGone(t *testing.T) {
+	t.Parallel()
+	config := newObject("v1", "ConfigMap", owner())
+	e := &ending{does: func(client *Client) error {
+		client.journal.wrote(client.pass, configMaps(), child("left", "30", nil))
+		if _, err := client.Create(t.Context(), config); err == nil || !strings.Contains(err.Error(), "the owner no longer exists") {
+			t.Errorf("create a child of an object that is gone: %v", err)
+		}
+		if _, err := client.Apply(t.Context(), config); err == nil || !strings.Contains(err.Error(), "the owner no longer exists") {
+			t.Errorf("apply a child of an object that is gone: %v", err)
+		}
+		return nil
+	}}
+	s := newStage(t, e)
+	s.controller.caches[configMaps()] = newLagging().view
+	s.expectDeletion(owner())
+	same(t, s.attempt(t.Context(), owner()).result, resultGone)
+	same(t, e.ended, []types.NamespacedName{owner()})
+	same(t, len(s.journal.records), 0)
 }
 
 // TestAnEndOfWhichNobodyWasTold: the object was deleted while no operator ran. End is not called for an object that never had a pass and

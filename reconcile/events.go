@@ -44,7 +44,7 @@ const (
 	requeueForEvents = 15 * time.Second
 )
 
-// tellAtOnce is the back-off with which Client.Tell retries an event that the API server did not accept: for about three seconds.
+// tellAtOnce is the back-off with which Client.WriteEvent retries an event that the API server did not accept: for about three seconds.
 func tellAtOnce() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
 }
@@ -62,7 +62,7 @@ type eventWriter struct {
 
 // eventHistory is what is remembered of an object's events.
 type eventHistory struct {
-	// last are the events of the object's last pass, early those that Client.Tell has sent since then; true if the API server has them.
+	// last are the events of the object's last pass, early those that Client.WriteEvent has sent since then; true if the API server has them.
 	last, early map[Event]bool
 	// unsent are those that the API server has not accepted yet.
 	unsent []unsentEvent
@@ -172,7 +172,7 @@ func (t *eventWriter) accepted(key types.NamespacedName, event Event) {
 	}
 }
 
-// isWritten reports whether the API server has an event of the object's last pass, or one that Client.Tell has sent since.
+// isWritten reports whether the API server has an event of the object's last pass, or one that Client.WriteEvent has sent since.
 func (t *eventWriter) isWritten(key types.NamespacedName, event Event) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -145,9 +145,9 @@ func TestTell(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := &Client{teller: test.box.teller(t)}
+			client := &Client{teller: test.box.teller(t), owner: ownerAt("1", "1")}
 			for range 2 { // the second one stands for the next pass of an object whose pass could not continue
-				err := client.WriteEvent(t.Context(), ownerAt("1", "1"), left)
+				err := client.WriteEvent(t.Context(), left)
 				same(t, err != nil, test.wantError)
 			}
 			same(t, test.box.has(), test.want)
@@ -159,9 +159,9 @@ func TestTellEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	b := &mailbox{refuse: 1000, code: http.StatusInternalServerError}
 	ctx, cancel := context.WithCancel(t.Context())
-	client := &Client{teller: b.teller(t)}
+	client := &Client{teller: b.teller(t), owner: ownerAt("1", "1")}
 	cancel()
-	if err := client.WriteEvent(ctx, ownerAt("1", "1"), Event{Reason: "Left"}); err == nil {
+	if err := client.WriteEvent(ctx, Event{Reason: "Left"}); err == nil {
 		t.Error("an event that was not sent counts as written")
 	}
 }

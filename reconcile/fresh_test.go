@@ -63,8 +63,8 @@ func TestOnlyTheSpecThatIsStillWantedDeletes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := &Client{api: api, names: resourceNames{}, journal: newJournal(nil, nil)}
-			err = client.CheckUnchanged(t.Context(), seen)
+			client := &Client{Reader: &Reader{api: api, names: resourceNames{}}, journal: newJournal(nil, nil), owner: seen}
+			err = client.CheckUnchanged(t.Context())
 			switch {
 			case test.want == "" && err != nil:
 				t.Errorf("it is not wanted any more: %v", err)

@@ -231,7 +231,7 @@ func TestIndicesOfKindsThatShareAWatch(t *testing.T) {
 
 func TestWhereAnOperatorWorks(t *testing.T) {
 	t.Parallel()
-	everywhere, somewhere := &Client{}, &Client{namespaces: []string{"bank", "shop"}}
+	everywhere, somewhere := &Reader{}, &Reader{namespaces: []string{"bank", "shop"}}
 	if !everywhere.WorksIn("") || !everywhere.WorksIn("shop") {
 		t.Error("an operator of all namespaces works in all and each")
 	}

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"context"
 	"crypto/sha256"
 	"maps"
 	"slices"
@@ -77,7 +76,7 @@ func newJournal(caches map[apischema.GroupVersionResource]*view, now func() time
 	return &journal{now: now, caches: caches, records: map[types.NamespacedName]*record{}}
 }
 
-// pass is what the Client knows of the pass that uses it.
+// pass identifies a pass over one object.
 type pass struct {
 	key types.NamespacedName
 	uid types.UID
@@ -86,40 +85,25 @@ type pass struct {
 	live bool
 }
 
-type passContextKey struct{}
-
-func withPass(ctx context.Context, p pass) context.Context {
-	return context.WithValue(ctx, passContextKey{}, p)
-}
-
-func passFrom(ctx context.Context) (pass, bool) {
-	p, ok := ctx.Value(passContextKey{}).(pass)
-	return p, ok
-}
-
-// wrote remembers the API server's answer object, which the pass of ctx wrote or read live.
-func (j *journal) wrote(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) {
+// wrote remembers the API server's answer object, which the pass wrote or read live.
+func (j *journal) wrote(current pass, resource apischema.GroupVersionResource, object *unstructured.Unstructured) {
 	cached, ok := j.caches[resource]
 	if !ok || !cached.selects(object) {
 		return
 	}
-	j.add(ctx, write{resource: resource, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), version: object.GetResourceVersion()})
+	j.add(current, write{resource: resource, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), version: object.GetResourceVersion()})
 }
 
-// deleted remembers that the pass of ctx deleted object.
-func (j *journal) deleted(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) {
-	j.forgetApplied(ctx, nameOf(resource, object))
+// deleted remembers that the pass deleted object.
+func (j *journal) deleted(current pass, resource apischema.GroupVersionResource, object *unstructured.Unstructured) {
+	j.forgetApplied(current, nameOf(resource, object))
 	if _, ok := j.caches[resource]; !ok {
 		return
 	}
-	j.add(ctx, write{resource: resource, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID()})
+	j.add(current, write{resource: resource, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID()})
 }
 
-func (j *journal) add(ctx context.Context, written write) {
-	current, ok := passFrom(ctx)
-	if !ok {
-		return
-	}
+func (j *journal) add(current pass, written write) {
 	written.at = j.now()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -177,56 +161,36 @@ func (j *journal) forget(key types.NamespacedName) {
 }
 
 // lastApplied returns what the object's passes applied last to a child.
-func (j *journal) lastApplied(ctx context.Context, child appliedTo) (applied, bool) {
-	current, ok := passFrom(ctx)
-	if !ok {
-		return applied{}, false
-	}
+func (j *journal) lastApplied(current pass, child appliedTo) (applied, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	last, ok := j.record(current).applied[child]
 	return last, ok
 }
 
-// remember stores what the pass of ctx applied to a child.
-func (j *journal) remember(ctx context.Context, child appliedTo, what applied) {
-	current, ok := passFrom(ctx)
-	if !ok {
-		return
-	}
+// remember stores what the pass applied to a child.
+func (j *journal) remember(current pass, child appliedTo, what applied) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.record(current).applied[child] = what
 }
 
-// forgetApplied removes what was applied to a child that the pass of ctx deleted.
-func (j *journal) forgetApplied(ctx context.Context, child childName) {
-	current, ok := passFrom(ctx)
-	if !ok {
-		return
-	}
+// forgetApplied removes what was applied to a child that the pass deleted.
+func (j *journal) forgetApplied(current pass, child childName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	maps.DeleteFunc(j.record(current).applied, func(to appliedTo, _ applied) bool { return to.child == child })
 }
 
 // isTaken reports whether a pass found an object that the caches do not show under a child's name.
-func (j *journal) isTaken(ctx context.Context, child childName) bool {
-	current, ok := passFrom(ctx)
-	if !ok {
-		return false
-	}
+func (j *journal) isTaken(current pass, child childName) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.record(current).taken[child]
 }
 
 // noteTaken remembers whether there is an object that the caches do not show under a child's name.
-func (j *journal) noteTaken(ctx context.Context, child childName, isTaken bool) {
-	current, ok := passFrom(ctx)
-	if !ok {
-		return
-	}
+func (j *journal) noteTaken(current pass, child childName, isTaken bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	held := j.record(current)

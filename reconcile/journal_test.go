@@ -62,10 +62,10 @@ func child(name, version string, set map[string]string) *unstructured.Unstructur
 func TestBarrierHoldsUntilTheCacheShowsTheWrite(t *testing.T) {
 	t.Parallel()
 	b := newBarrier(t, metav1.NamespaceAll, "")
-	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	current := pass{key: owner(), uid: "1"}
 	b.see(t, child("a", "9", nil))
 
-	b.wrote(ctx, configMaps(), child("a", "10", nil))
+	b.wrote(current, configMaps(), child("a", "10", nil))
 	if _, waiting := b.pending(owner(), "1"); !waiting {
 		t.Fatal("the cache is at 9, 10 was written: the next pass must wait")
 	}
@@ -78,9 +78,9 @@ func TestBarrierHoldsUntilTheCacheShowsTheWrite(t *testing.T) {
 func TestBarrierHoldsUntilADeletionShows(t *testing.T) {
 	t.Parallel()
 	b := newBarrier(t, metav1.NamespaceAll, "")
-	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	current := pass{key: owner(), uid: "1"}
 	b.see(t, child("a", "9", nil))
-	b.deleted(ctx, configMaps(), child("a", "9", nil))
+	b.deleted(current, configMaps(), child("a", "9", nil))
 	if _, waiting := b.pending(owner(), "1"); !waiting {
 		t.Fatal("the cache still shows the deleted object: the next pass must wait")
 	}
@@ -110,7 +110,7 @@ func TestBarrierDoesNotWaitForWhatTheCacheWillNeverShow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBarrier(t, test.namespace, test.selector)
-			b.wrote(withPass(t.Context(), pass{key: owner(), uid: "1"}), test.resource, child("a", "10", nil))
+			b.wrote(pass{key: owner(), uid: "1"}, test.resource, child("a", "10", nil))
 			if missing, waiting := b.pending(owner(), test.uid); waiting {
 				t.Errorf("the pass waits for %+v", missing)
 			}
@@ -121,7 +121,7 @@ func TestBarrierDoesNotWaitForWhatTheCacheWillNeverShow(t *testing.T) {
 func TestBarrierHasPatienceForHalfAMinute(t *testing.T) {
 	t.Parallel()
 	b := newBarrier(t, metav1.NamespaceAll, "")
-	b.wrote(withPass(t.Context(), pass{key: owner(), uid: "1"}), configMaps(), child("a", "10", nil))
+	b.wrote(pass{key: owner(), uid: "1"}, configMaps(), child("a", "10", nil))
 	missing, _ := b.pending(owner(), "1")
 	b.clock = b.clock.Add(barrierPatience)
 	if b.overdue(missing) {
@@ -143,11 +143,11 @@ func TestBarrierHasPatienceForHalfAMinute(t *testing.T) {
 func TestBarrierRemembersAnObjectOnce(t *testing.T) {
 	t.Parallel()
 	b := newBarrier(t, metav1.NamespaceAll, "")
-	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	current := pass{key: owner(), uid: "1"}
 	for version := range 100 {
-		b.wrote(ctx, configMaps(), child("a", fmt.Sprint(10+version), nil))
+		b.wrote(current, configMaps(), child("a", fmt.Sprint(10+version), nil))
 	}
-	b.wrote(ctx, configMaps(), child("b", "12", nil))
+	b.wrote(current, configMaps(), child("b", "12", nil))
 	if held := len(b.records[owner()].writes); held != 2 {
 		t.Errorf("%d writes of two objects are remembered while the cache lags", held)
 	}
@@ -161,7 +161,7 @@ func TestBarrierRemembersAnObjectOnce(t *testing.T) {
 func TestTheJournalRemembersAChildOnce(t *testing.T) {
 	t.Parallel()
 	b := newBarrier(t, metav1.NamespaceAll, "")
-	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	current := pass{key: owner(), uid: "1"}
 	pod := func(life int) *unstructured.Unstructured {
 		made := child("db-0", "10", nil)
 		made.SetUID(types.UID(fmt.Sprint("life-", life)))
@@ -170,15 +170,15 @@ func TestTheJournalRemembersAChildOnce(t *testing.T) {
 	to := appliedTo{manager: ManagerChildren + "-role", child: nameOf(configMaps(), pod(0))}
 	for life := range 100 {
 		made := appliedAs(pod(life).GetUID(), "d", "s")
-		if last, _ := b.lastApplied(ctx, to); last == made {
+		if last, _ := b.lastApplied(current, to); last == made {
 			t.Fatalf("something was applied to a Pod that was made a moment ago, in life %d", life)
 		}
-		b.remember(ctx, to, made)
-		last, _ := b.lastApplied(ctx, to)
+		b.remember(current, to, made)
+		last, _ := b.lastApplied(current, to)
 		same(t, last == made, true)
 	}
 	same(t, len(b.records[owner()].applied), 1)
-	b.deleted(ctx, configMaps(), pod(99))
+	b.deleted(current, configMaps(), pod(99))
 	same(t, len(b.records[owner()].applied), 0)
 }
 

@@ -228,7 +228,7 @@ type hanging struct {
 }
 
 // Reconcile implements Reconciler.
-func (h *hanging) Reconcile(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
+func (h *hanging) Reconcile(ctx context.Context, _ *Client, object *unstructured.Unstructured) (Outcome, error) {
 	if object.GetNamespace() != "broken" {
 		h.calm <- struct{}{}
 		return Outcome{}, nil

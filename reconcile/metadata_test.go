@@ -136,7 +136,7 @@ func TestApplyOverMetadataReadsLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	cached := &view{resource: configMaps(), metadataOnly: true, stores: map[string]cache.Indexer{metav1.NamespaceAll: store}}
-	s.client.caches[configMaps()] = cached
+	s.reader.caches[configMaps()] = cached
 	for story, test := range map[string]struct {
 		metadataOnly bool
 		want         string
@@ -145,7 +145,7 @@ func TestApplyOverMetadataReadsLive(t *testing.T) {
 		"a cache that would do, else": {metadataOnly: false, want: metadataKind},
 	} {
 		cached.metadataOnly = test.metadataOnly
-		found, err := s.client.current(t.Context(), configMaps(), live)
+		found, err := s.client(pass{}, nil).current(t.Context(), configMaps(), live)
 		if err != nil {
 			t.Fatal(err)
 		}

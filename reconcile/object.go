@@ -26,23 +26,22 @@ func (n resourceNames) resourceFor(kind apischema.GroupVersionKind) apischema.Gr
 	return resource
 }
 
-// child returns an unstructured copy of a desired object of any form, with owner as its controller if owner is not nil, and the object's
-// resource.
-func (c *Client) child(owner *unstructured.Unstructured, object any) (*unstructured.Unstructured, apischema.GroupVersionResource, error) {
+// child returns an unstructured copy of a desired object of any form, with the pass's object as its controller.
+func (c *Client) child(object any) (*unstructured.Unstructured, error) {
 	desired, err := toUnstructured(object)
 	if err != nil {
-		return nil, apischema.GroupVersionResource{}, err
+		return nil, err
 	}
-	if owner == nil {
-		return desired, c.names.resourceFor(desired.GroupVersionKind()), nil
+	if c.owner == nil {
+		return nil, fmt.Errorf("own %s %s/%s: the owner no longer exists", desired.GetKind(), desired.GetNamespace(), desired.GetName())
 	}
-	if desired.GetNamespace() != owner.GetNamespace() {
-		return nil, apischema.GroupVersionResource{}, fmt.Errorf("own %s %s/%s: its owner is in namespace %q: an owner must be in the same namespace",
-			desired.GetKind(), desired.GetNamespace(), desired.GetName(), owner.GetNamespace())
+	if desired.GetNamespace() != c.owner.GetNamespace() {
+		return nil, fmt.Errorf("own %s %s/%s: its owner is in namespace %q: an owner must be in the same namespace",
+			desired.GetKind(), desired.GetNamespace(), desired.GetName(), c.owner.GetNamespace())
 	}
-	reference := *metav1.NewControllerRef(owner, owner.GroupVersionKind())
+	reference := *metav1.NewControllerRef(c.owner, c.owner.GroupVersionKind())
 	desired.SetOwnerReferences([]metav1.OwnerReference{reference})
-	return desired, c.names.resourceFor(desired.GroupVersionKind()), nil
+	return desired, nil
 }
 
 // toUnstructured copies a desired object: unstructured, apply configuration or API type.

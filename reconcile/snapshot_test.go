@@ -229,18 +229,15 @@ func TestForHowLongAListCounts(t *testing.T) {
 }
 
 // single makes a child if the caches show none, as a schedule that forbids a second concurrent backup.
-type single struct {
-	api  *Client
-	made int
-}
+type single struct{ made int }
 
 // Reconcile implements Reconciler.
-func (s *single) Reconcile(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
-	if len(s.api.Cached(configMaps()).Owned(object.GetUID())) > 0 {
+func (s *single) Reconcile(ctx context.Context, client *Client, object *unstructured.Unstructured) (Outcome, error) {
+	if len(client.Cached(configMaps()).Owned(object.GetUID())) > 0 {
 		return Outcome{}, nil
 	}
 	s.made++
-	_, err := s.api.Create(ctx, object, newObject("v1", "ConfigMap", types.NamespacedName{Namespace: "shop", Name: "n" + strconv.Itoa(s.made)}))
+	_, err := client.Create(ctx, newObject("v1", "ConfigMap", types.NamespacedName{Namespace: "shop", Name: "n" + strconv.Itoa(s.made)}))
 	return Outcome{}, err
 }
 
@@ -249,10 +246,10 @@ func TestAPassNeverDecidesOnACacheThatLacksItsOwnWrites(t *testing.T) {
 	s := newStage(t, nil)
 	children := newLagging()
 	s.controller.caches[configMaps()] = children.view
-	maker := &single{api: s.client}
+	maker := &single{}
 	s.reconciler = maker
 	clock := time.Unix(1000, 0)
-	s.client.journal.now = func() time.Time { return clock }
+	s.journal.now = func() time.Time { return clock }
 	s.shows(t, ownerAt("1", "10"))
 	s.has(ownerAt("1", "10"))
 	s.answers(func(answer http.ResponseWriter, request *http.Request) {
@@ -300,14 +297,14 @@ func TestAPassDoesNotWaitForWhatSomebodyDeletedMeanwhile(t *testing.T) {
 	children.shows(t, configMap("shop", "other", "10"))
 	children.live, children.version = []*unstructured.Unstructured{configMap("shop", "other", "10")}, "30"
 	s.controller.caches[configMaps()] = children.view
-	maker := &single{api: s.client}
+	maker := &single{}
 	s.reconciler = maker
 	clock := time.Unix(1000, 0)
-	s.client.journal.now = func() time.Time { return clock }
+	s.journal.now = func() time.Time { return clock }
 	s.shows(t, ownerAt("1", "10"))
 	s.has(ownerAt("1", "10"))
 	s.visit(pass{key: owner(), uid: "1"})
-	s.client.journal.wrote(withPass(t.Context(), pass{key: owner(), uid: "1"}), configMaps(), configMap("shop", "gone", "20"))
+	s.journal.wrote(pass{key: owner(), uid: "1"}, configMaps(), configMap("shop", "gone", "20"))
 
 	same(t, s.attempt(t.Context(), owner()).result, resultBehind)
 	clock = clock.Add(barrierPatience + time.Second)

@@ -16,7 +16,8 @@ import (
 
 // writeStatus makes status the object's whole status, if it is not already. It sends one server-side apply to the status subresource. The
 // resourceVersion that the pass began with is a precondition (apierrors.IsConflict if the object was changed since).
-func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructured, status any) error {
+func (c *Client) writeStatus(ctx context.Context, status any) error {
+	object := c.owner
 	desired, err := schema.Encode(status)
 	if err != nil {
 		return fmt.Errorf("encode the status: %w", err)
@@ -31,7 +32,7 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 
 	resource := c.names.resourceFor(object.GroupVersionKind())
 	to, wanted := appliedTo{manager: ManagerStatus, child: nameOf(resource, object)}, digest(desired)
-	if last, ok := c.journal.lastApplied(ctx, to); ok && last == appliedAs(object.GetUID(), wanted, digest(present)) {
+	if last, ok := c.journal.lastApplied(c.pass, to); ok && last == appliedAs(object.GetUID(), wanted, digest(present)) {
 		// The definition defaults part of this status: writing it again would change nothing.
 		return nil
 	}
@@ -40,8 +41,8 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 		return fmt.Errorf("write the status: %w", served(err))
 	}
 	stored, _, _ := unstructured.NestedMap(written.Object, "status")
-	c.journal.remember(ctx, to, appliedAs(written.GetUID(), wanted, digest(stored)))
-	c.journal.wrote(ctx, resource, written)
+	c.journal.remember(c.pass, to, appliedAs(written.GetUID(), wanted, digest(stored)))
+	c.journal.wrote(c.pass, resource, written)
 	return nil
 }
 

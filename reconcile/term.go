@@ -29,7 +29,8 @@ const (
 type term struct {
 	controller  *controller
 	queue       queue
-	client      *Client
+	reader      *Reader
+	journal     *journal
 	reconciler  Reconciler
 	teller      *eventWriter
 	metrics     *metrics
@@ -58,12 +59,13 @@ type visit struct {
 }
 
 func newTerm(c *controller, m *Manager) *term {
-	client := c.client(m)
+	reader := c.reader(m)
 	return &term{
 		controller:        c,
-		client:            client,
-		reconciler:        c.New(client),
-		teller:            client.teller,
+		reader:            reader,
+		journal:           newJournal(c.caches, m.now),
+		reconciler:        c.New(reader),
+		teller:            newTeller(m.api, m.config.Identity, m.now),
 		metrics:           m.metrics,
 		line:              newLine(m.config.Workers, c.isUnseen),
 		logger:            c.logger,
@@ -74,6 +76,11 @@ func newTerm(c *controller, m *Manager) *term {
 		current:           sets.Set[types.NamespacedName]{},
 		deletionsToHandle: sets.Set[types.NamespacedName]{},
 	}
+}
+
+// client makes the Client of a pass over object; nil if it is gone.
+func (t *term) client(current pass, object *unstructured.Unstructured) *Client {
+	return &Client{Reader: t.reader, pass: current, journal: t.journal, teller: t.teller, owner: object}
 }
 
 // run starts passes until stop ends. It returns while some may still be running: wait for t.passes. work is the context of the passes.
@@ -150,14 +157,15 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) decision 
 		return decide(Outcome{}, state, t.endOf(work, key, state, err))
 	}
 	t.expectDeletion(key)
+	client := t.client(state.pass, object)
 	outcome, isFirst := accept(object), isUnseen(object)
 	if !isFirst {
-		outcome, err = t.reconcile(withPass(work, state.pass), object)
+		outcome, err = t.reconcile(work, client)
 		if err != nil {
 			outcome.Events = append(outcome.Events, persistentFailureEvents(err, t.queue.NumRequeues(key))...)
 		}
 	}
-	closing := recoverPanic(func() error { return t.close(withPass(work, state.pass), object, outcome) })
+	closing := recoverPanic(func() error { return t.close(work, client, outcome) })
 	switch {
 	case closing != nil:
 		// The API server refused because the cache was behind, or returned an error after the write took effect.
@@ -187,10 +195,10 @@ func (t *term) canSkip(work context.Context, key types.NamespacedName) (again ti
 		return 0, false
 	}
 	uid, version, ok := identityOf(t.controller.own.item(key.Namespace, key.Name))
-	if !ok || !t.hasVisited(pass{key: key, uid: uid}) || t.teller.hasUnsent(key) || t.controller.isBehind(key.Namespace, t.client.journal.now()) {
+	if !ok || !t.hasVisited(pass{key: key, uid: uid}) || t.teller.hasUnsent(key) || t.controller.isBehind(key.Namespace, t.journal.now()) {
 		return 0, false
 	}
-	if _, isMissing := t.client.journal.pending(key, uid); isMissing {
+	if _, isMissing := t.journal.pending(key, uid); isMissing {
 		return 0, false
 	}
 	err := recoverPanic(func() error {
@@ -206,12 +214,12 @@ func (t *term) canSkip(work context.Context, key types.NamespacedName) (again ti
 }
 
 // reconcile makes a full pass over an object that has a first status.
-func (t *term) reconcile(work context.Context, object *unstructured.Unstructured) (outcome Outcome, err error) {
+func (t *term) reconcile(work context.Context, client *Client) (outcome Outcome, err error) {
 	err = recoverPanic(func() error {
 		ctx, cancel := context.WithTimeoutCause(work, t.passTimeout, fmt.Errorf("the pass took longer than %s", t.passTimeout))
 		defer cancel()
 		var err error
-		outcome, err = t.reconciler.Reconcile(ctx, object.DeepCopy())
+		outcome, err = t.reconciler.Reconcile(ctx, client, client.owner.DeepCopy())
 		if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
 		}
@@ -239,9 +247,9 @@ func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstruct
 		return nil, state{gone: true}, nil
 	}
 	current := pass{key: key, uid: cached.GetUID()}
-	missing, isMissing := t.client.journal.pending(key, cached.GetUID())
-	isBehind := t.controller.isBehind(key.Namespace, t.client.journal.now())
-	if isMissing && !isBehind && !t.client.journal.overdue(missing) {
+	missing, isMissing := t.journal.pending(key, cached.GetUID())
+	isBehind := t.controller.isBehind(key.Namespace, t.journal.now())
+	if isMissing && !isBehind && !t.journal.overdue(missing) {
 		return nil, state{pass: current, behind: true}, nil
 	}
 	if isMissing || isBehind {
@@ -270,10 +278,10 @@ func (t *term) catchUp(ctx context.Context, current pass) (bool, error) {
 	})
 	listing, cancel := context.WithTimeout(ctx, closingTime)
 	defer cancel()
-	if err := t.controller.catchUp(listing, current.key.Namespace, t.client.journal.now()); err != nil {
+	if err := t.controller.catchUp(listing, current.key.Namespace, t.journal.now()); err != nil {
 		return false, err
 	}
-	_, isMissing := t.client.journal.pending(current.key, current.uid)
+	_, isMissing := t.journal.pending(current.key, current.uid)
 	return !isMissing, nil
 }
 
@@ -292,7 +300,7 @@ func (t *term) isUncertain(key types.NamespacedName) bool {
 func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Unstructured, state, error) {
 	reading, cancel := context.WithTimeout(ctx, closingTime)
 	defer cancel()
-	object, err := t.client.Get(reading, t.controller.Kind.GVR(), current.key.Namespace, current.key.Name)
+	object, err := t.reader.Get(reading, t.controller.Kind.GVR(), current.key.Namespace, current.key.Name)
 	if IsGone(err) {
 		// The watch will soon report the deletion, and start the pass that calls forget.
 		return nil, state{pass: current, gone: true}, nil
@@ -307,7 +315,7 @@ func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Uns
 	current.uid = object.GetUID()
 	t.visit(current)
 	// No later pass may see an older state than this one.
-	t.client.journal.wrote(withPass(ctx, current), t.controller.Kind.GVR(), object)
+	t.journal.wrote(current, t.controller.Kind.GVR(), object)
 	return object, state{pass: current}, nil
 }
 
@@ -334,7 +342,7 @@ func (t *term) requireLivePass(key types.NamespacedName) {
 }
 
 func (t *term) forget(key types.NamespacedName) {
-	t.client.journal.forget(key)
+	t.journal.forget(key)
 	t.teller.forget(key)
 	t.line.forget(key)
 	t.mu.Lock()
@@ -346,14 +354,14 @@ func (t *term) forget(key types.NamespacedName) {
 }
 
 // close writes the status and the events of a pass, even if the pass used up its time.
-func (t *term) close(work context.Context, object *unstructured.Unstructured, outcome Outcome) error {
+func (t *term) close(work context.Context, client *Client, outcome Outcome) error {
 	ctx, cancel := context.WithTimeout(work, closingTime)
 	defer cancel()
 	var err error
 	if outcome.Status != nil {
-		err = t.client.writeStatus(ctx, object, outcome.Status)
+		err = client.writeStatus(ctx, outcome.Status)
 	}
-	if told := t.teller.writeAll(ctx, object, outcome.Events); told != nil {
+	if told := t.teller.writeAll(ctx, client.owner, outcome.Events); told != nil {
 		// Events only inform users: a pass does not fail because of an event.
 		logr.FromContextOrDiscard(ctx).V(1).Info("failed to write event", logError, told.Error())
 	}

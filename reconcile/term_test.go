@@ -61,7 +61,7 @@ func newStage(t *testing.T, reconciler Reconciler) *stage {
 	}
 	m.names[kind.GVK()] = kind.GVR()
 	s.term = newTerm(&controller{
-		Controller: Controller{Kind: kind, New: func(*Client) Reconciler { return reconciler }},
+		Controller: Controller{Kind: kind, New: func(*Reader) Reconciler { return reconciler }},
 		logger:     logr.Discard(),
 		own:        own,
 		caches:     map[apischema.GroupVersionResource]*view{kind.GVR(): own},
@@ -151,7 +151,7 @@ type watching struct {
 }
 
 // Reconcile implements Reconciler.
-func (w *watching) Reconcile(_ context.Context, object *unstructured.Unstructured) (Outcome, error) {
+func (w *watching) Reconcile(_ context.Context, _ *Client, object *unstructured.Unstructured) (Outcome, error) {
 	w.saw = append(w.saw, string(object.GetUID())+"@"+object.GetResourceVersion())
 	return w.outcome, nil
 }
@@ -178,7 +178,7 @@ func TestPassesReadLiveAsLongAsTheCacheLags(t *testing.T) {
 	w := &watching{}
 	s := newStage(t, w)
 	clock := time.Unix(1000, 0)
-	s.client.journal.now = func() time.Time { return clock }
+	s.journal.now = func() time.Time { return clock }
 	s.shows(t, ownerAt("1", "10"))
 	s.has(ownerAt("1", "20"))
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
@@ -231,7 +231,7 @@ func TestAGlanceIsEnoughOnlyWhereTheCacheShowsAll(t *testing.T) {
 	same(t, g.saw, []string{"1@10"})
 
 	// The object's own write that the cache does not show.
-	s.client.journal.wrote(withPass(t.Context(), pass{key: owner(), uid: "1"}), s.controller.Kind.GVR(), ownerAt("1", "20"))
+	s.journal.wrote(pass{key: owner(), uid: "1"}, s.controller.Kind.GVR(), ownerAt("1", "20"))
 	same(t, s.attempt(t.Context(), owner()).result, resultBehind)
 	s.shows(t, ownerAt("1", "20"))
 	s.has(ownerAt("1", "20"))

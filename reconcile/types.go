@@ -32,11 +32,11 @@ const (
 
 // Reconciler brings one object one step nearer to its spec.
 type Reconciler interface {
-	// Reconcile makes one pass over the object. obj is the reconciler's own copy. ctx ends when the pass has used up its time
+	// Reconcile makes one pass over the object, with the client of this pass. obj is the reconciler's own copy. ctx ends when the pass has used up its time
 	// (Config.PassTimeout), when the operator stops, and when it loses its Lease. ctx has the logger (logr.FromContext). The engine never
 	// runs two passes over the same object at once. After an error the engine requeues the object with back-off. It uses the Outcome even
 	// if there is an error.
-	Reconcile(ctx context.Context, obj *unstructured.Unstructured) (Outcome, error)
+	Reconcile(ctx context.Context, client *Client, obj *unstructured.Unstructured) (Outcome, error)
 }
 
 // SkipChecker is implemented by a Reconciler that can decide, without an object's content, that a pass over it would change nothing.
@@ -57,8 +57,9 @@ type Forgetter interface {
 // it and it does not justify a finalizer.
 type DeletionHandler interface {
 	// HandleDeletion is called when the object is gone from the caches. Before it deletes anything, it must check with the API server that the
-	// object is gone. The engine calls it again until it returns nil. During the call, no pass over an object of that name runs.
-	HandleDeletion(ctx context.Context, key types.NamespacedName) error
+	// object is gone. client can own nothing. The engine calls it again until it returns nil. During the call, no pass over an object of that
+	// name runs.
+	HandleDeletion(ctx context.Context, client *Client, key types.NamespacedName) error
 	// ListDeleted returns the objects that may have been deleted while no operator ran. The engine calls it when a term begins, until it
 	// returns no error.
 	ListDeleted(ctx context.Context) ([]types.NamespacedName, error)
@@ -71,7 +72,7 @@ type Outcome struct {
 	// object is requeued at once.
 	Status any
 	// Events inform users of what happened. The engine does not write an event again that is identical to one of the object's previous full
-	// pass. If the API server does not accept an event, the next passes retry it a few times. Use Client.Tell for events that must be
+	// pass. If the API server does not accept an event, the next passes retry it a few times. Use Client.WriteEvent for events that must be
 	// written.
 	Events []Event
 	// RequeueAfter is when to requeue the object even if nothing changed; zero means never.
@@ -111,7 +112,7 @@ type Controller struct {
 	Metrics func(objects Lister) prometheus.Collector
 	// New makes the Reconciler. The engine calls it at the beginning of every term as leader, so that no memory of an earlier term
 	// survives.
-	New func(*Client) Reconciler
+	New func(*Reader) Reconciler
 }
 
 // Watch is a resource whose changes concern a kind's objects.

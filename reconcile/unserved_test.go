@@ -62,19 +62,19 @@ func TestClientNeverTakesUnservedForGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &Client{api: m.api, names: m.names, journal: newJournal(nil, time.Now)}
+	client := &Client{Reader: &Reader{api: m.api, names: m.names}, journal: newJournal(nil, time.Now), owner: ownerAt("1", "1")}
 	pods := apischema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	pod := newObject("v1", "Pod", owner())
 	for name, request := range map[string]func() error{
 		"get":    func() error { _, err := client.Get(t.Context(), pods, "a", "b"); return err },
 		"list":   func() error { _, err := client.List(t.Context(), pods, "a", ""); return err },
-		"create": func() error { _, err := client.Create(t.Context(), nil, pod); return err },
+		"create": func() error { _, err := client.CreateUnowned(t.Context(), pod); return err },
 		"delete": func() error { return client.Delete(t.Context(), pods, pod) },
 		"patch":  func() error { _, err := client.Patch(t.Context(), pods, pod, nil); return err },
 		"evict":  func() error { return client.Evict(t.Context(), pod) },
-		"apply":  func() error { _, err := client.Apply(t.Context(), ownerAt("1", "1"), pod); return err },
+		"apply":  func() error { _, err := client.Apply(t.Context(), pod); return err },
 		"fields": func() error { _, err := client.ApplyFields(t.Context(), "mysql-operator-role", pod); return err },
-		"status": func() error { return client.writeStatus(t.Context(), pod, map[string]any{"phase": "Ready"}) },
+		"status": func() error { return client.writeStatus(t.Context(), map[string]any{"phase": "Ready"}) },
 		"events": func() error { _, err := client.Regarding(t.Context(), pod); return err },
 	} {
 		if err := request(); err == nil || apierrors.IsNotFound(err) || IsGone(err) {

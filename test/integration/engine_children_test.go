@@ -64,21 +64,19 @@ data: {key: c2VjcmV0}
 `
 
 // family applies the children of every Probe.
-func family(t *testing.T) func(*reconcile.Client) reconcile.Reconciler {
+func family(t *testing.T) func(*reconcile.Reader) reconcile.Reconciler {
 	t.Helper()
-	return func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			named := strings.NewReplacer("NAMESPACE", owner.GetNamespace(), "NAME", owner.GetName()).Replace(children)
-			for document := range strings.SplitSeq(named, "---") {
-				if _, err := client.Apply(ctx, owner, object(t, document)); err != nil {
-					return reconcile.Outcome{}, err
-				}
+	return simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		named := strings.NewReplacer("NAMESPACE", owner.GetNamespace(), "NAME", owner.GetName()).Replace(children)
+		for document := range strings.SplitSeq(named, "---") {
+			if _, err := client.Apply(ctx, object(t, document)); err != nil {
+				return reconcile.Outcome{}, err
 			}
-			outcome := done(owner)
-			outcome.Events = []reconcile.Event{{Type: reconcile.Normal, Reason: "Settled", Note: "all children are as desired"}}
-			return outcome, nil
-		})
-	}
+		}
+		outcome := done(owner)
+		outcome.Events = []reconcile.Event{{Type: reconcile.Normal, Reason: "Settled", Note: "all children are as desired"}}
+		return outcome, nil
+	})
 }
 
 func TestEngineSteadyStateMakesNoWrites(t *testing.T) {
@@ -174,20 +172,18 @@ func TestEngineRemovesWhatIsNotDesiredAnyMore(t *testing.T) {
 	w := newWorld(t, pool.Shared(t))
 	w.make(t, w.namespace, "a")
 	var second atomic.Bool
-	w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			settings := map[string]any{"kept": "yes", "dropped": "soon"}
-			if second.Load() {
-				delete(settings, "dropped")
-			}
-			made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": settings}}
-			made.SetNamespace(owner.GetNamespace())
-			made.SetName("a")
-			made.SetLabels(map[string]string{"test": "engine"})
-			_, err := client.Apply(ctx, owner, made)
-			return done(owner), err
-		})
-	}, nil).start(t)
+	w.operator(t, simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		settings := map[string]any{"kept": "yes", "dropped": "soon"}
+		if second.Load() {
+			delete(settings, "dropped")
+		}
+		made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": settings}}
+		made.SetNamespace(owner.GetNamespace())
+		made.SetName("a")
+		made.SetLabels(map[string]string{"test": "engine"})
+		_, err := client.Apply(ctx, made)
+		return done(owner), err
+	}), nil).start(t)
 	w.phase(t, w.namespace, "a", "Ready")
 	w.patch(t.Context(), t, resource("configmaps"), "a", `{"data":{"theirs":"stays"}}`)
 
@@ -211,18 +207,16 @@ func TestEngineLeavesForeignObjectsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.make(t, w.namespace, "a")
-	w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			desired := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {test: engine}}, data: {ours: new}}")
-			desired.SetNamespace(owner.GetNamespace())
-			_, err := client.Apply(ctx, owner, desired)
-			var refused *reconcile.ForeignError
-			if !errors.As(err, &refused) {
-				return reconcile.Outcome{}, fmt.Errorf("apply over a foreign object: %w", err)
-			}
-			return reconcile.Outcome{Status: probeStatus{Phase: refused.Error()}}, nil
-		})
-	}, nil).start(t)
+	w.operator(t, simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		desired := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {test: engine}}, data: {ours: new}}")
+		desired.SetNamespace(owner.GetNamespace())
+		_, err := client.Apply(ctx, desired)
+		var refused *reconcile.ForeignError
+		if !errors.As(err, &refused) {
+			return reconcile.Outcome{}, fmt.Errorf("apply over a foreign object: %w", err)
+		}
+		return reconcile.Outcome{Status: probeStatus{Phase: refused.Error()}}, nil
+	}), nil).start(t)
 
 	w.phase(t, w.namespace, "a", "configmaps "+w.namespace+"/a exists already and was not made by this operator: delete or rename it, or choose another name")
 	after, err := w.get(t.Context(), resource("configmaps"), "a")
@@ -260,17 +254,15 @@ func TestEngineTriesATakenNameOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.make(t, w.namespace, "a")
-	running := w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			desired := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {test: engine}}, data: {ours: new}}")
-			desired.SetNamespace(owner.GetNamespace())
-			_, err := client.Apply(ctx, owner, desired)
-			if _, isForeign := errors.AsType[*reconcile.ForeignError](err); isForeign {
-				return reconcile.Outcome{Status: probeStatus{Phase: "Foreign"}}, nil
-			}
-			return done(owner), err
-		})
-	}, nil)
+	running := w.operator(t, simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		desired := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {test: engine}}, data: {ours: new}}")
+		desired.SetNamespace(owner.GetNamespace())
+		_, err := client.Apply(ctx, desired)
+		if _, isForeign := errors.AsType[*reconcile.ForeignError](err); isForeign {
+			return reconcile.Outcome{Status: probeStatus{Phase: "Foreign"}}, nil
+		}
+		return done(owner), err
+	}), nil)
 	running.start(t)
 	w.phase(t, w.namespace, "a", "Foreign")
 	for range 3 {
@@ -305,26 +297,24 @@ func TestEngineSetsFieldsOnWhatItDoesNotOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.make(t, w.namespace, "a")
-	running := w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			label := func(name string) (reconcile.Change, error) {
-				fields := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {role: primary}}}")
-				fields.SetNamespace(owner.GetNamespace())
-				fields.SetName(name)
-				return client.ApplyFields(ctx, "mysql-operator-role", fields)
-			}
-			if _, err := label("absent"); !apierrors.IsNotFound(err) {
-				return reconcile.Outcome{}, fmt.Errorf("label what does not exist: %w", err)
-			}
-			change, err := label("theirs")
-			if err != nil {
-				return reconcile.Outcome{}, err
-			}
-			outcome := done(owner)
-			outcome.Events = []reconcile.Event{{Reason: "Labelled", Note: string(change)}}
-			return outcome, nil
-		})
-	}, nil)
+	running := w.operator(t, simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		label := func(name string) (reconcile.Change, error) {
+			fields := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {role: primary}}}")
+			fields.SetNamespace(owner.GetNamespace())
+			fields.SetName(name)
+			return client.ApplyFields(ctx, "mysql-operator-role", fields)
+		}
+		if _, err := label("absent"); !apierrors.IsNotFound(err) {
+			return reconcile.Outcome{}, fmt.Errorf("label what does not exist: %w", err)
+		}
+		change, err := label("theirs")
+		if err != nil {
+			return reconcile.Outcome{}, err
+		}
+		outcome := done(owner)
+		outcome.Events = []reconcile.Event{{Reason: "Labelled", Note: string(change)}}
+		return outcome, nil
+	}), nil)
 	running.start(t)
 	w.phase(t, w.namespace, "a", "Ready")
 	found, err := w.get(t.Context(), resource("configmaps"), "theirs")
@@ -348,30 +338,28 @@ func TestEngineDeletesOnlyWhatItRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	w.make(t, w.namespace, "a")
-	w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			made := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: passing, labels: {test: engine}}}")
-			made.SetNamespace(owner.GetNamespace())
-			created, err := client.Create(ctx, owner, made)
-			if err != nil {
-				return reconcile.Outcome{}, err
-			}
-			if _, err := client.Create(ctx, owner, made); !apierrors.IsAlreadyExists(err) {
-				return reconcile.Outcome{}, fmt.Errorf("create what exists: %w", err)
-			}
-			changed, err := client.Patch(ctx, resource("configmaps"), created, map[string]any{"data": map[string]any{"a": "b"}})
-			if err != nil {
-				return reconcile.Outcome{}, err
-			}
-			if err := client.Delete(ctx, resource("configmaps"), created); !apierrors.IsConflict(err) {
-				return reconcile.Outcome{}, fmt.Errorf("delete what was changed since it was read: %w", err)
-			}
-			if err := client.Delete(ctx, resource("configmaps"), changed); err != nil {
-				return reconcile.Outcome{}, err
-			}
-			return done(owner), client.Delete(ctx, resource("configmaps"), changed)
-		})
-	}, nil).start(t)
+	w.operator(t, simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		made := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: passing, labels: {test: engine}}}")
+		made.SetNamespace(owner.GetNamespace())
+		created, err := client.Create(ctx, made)
+		if err != nil {
+			return reconcile.Outcome{}, err
+		}
+		if _, err := client.Create(ctx, made); !apierrors.IsAlreadyExists(err) {
+			return reconcile.Outcome{}, fmt.Errorf("create what exists: %w", err)
+		}
+		changed, err := client.Patch(ctx, resource("configmaps"), created, map[string]any{"data": map[string]any{"a": "b"}})
+		if err != nil {
+			return reconcile.Outcome{}, err
+		}
+		if err := client.Delete(ctx, resource("configmaps"), created); !apierrors.IsConflict(err) {
+			return reconcile.Outcome{}, fmt.Errorf("delete what was changed since it was read: %w", err)
+		}
+		if err := client.Delete(ctx, resource("configmaps"), changed); err != nil {
+			return reconcile.Outcome{}, err
+		}
+		return done(owner), client.Delete(ctx, resource("configmaps"), changed)
+	}), nil).start(t)
 	w.phase(t, w.namespace, "a", "Ready")
 }
 
@@ -379,16 +367,14 @@ func TestEngineMakesWhatBelongsToNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	w.make(t, w.namespace, "a")
-	w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			made := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: lasting, labels: {test: engine}}}")
-			made.SetNamespace(owner.GetNamespace())
-			if _, err := client.Create(ctx, nil, made); err != nil && !apierrors.IsAlreadyExists(err) {
-				return reconcile.Outcome{}, err
-			}
-			return done(owner), nil
-		})
-	}, nil).start(t)
+	w.operator(t, simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		made := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: lasting, labels: {test: engine}}}")
+		made.SetNamespace(owner.GetNamespace())
+		if _, err := client.CreateUnowned(ctx, made); err != nil && !apierrors.IsAlreadyExists(err) {
+			return reconcile.Outcome{}, err
+		}
+		return done(owner), nil
+	}), nil).start(t)
 	w.phase(t, w.namespace, "a", "Ready")
 
 	found, err := w.Dynamic.Resource(resource("configmaps")).Namespace(w.namespace).Get(t.Context(), "lasting", metav1.GetOptions{})
@@ -406,20 +392,18 @@ func TestEngineReadsItsOwnWrites(t *testing.T) {
 	w.make(t, w.namespace, "a")
 	shut := make(chan struct{})
 	var running *operator
-	running = w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			if len(client.Cached(resource("configmaps")).Owned(owner.GetUID())) > 0 {
-				return done(owner), nil
-			}
-			running.requests.gate.Store(&shut)
-			// A decision that must be made once, from a cache. Names of their own show how often it was made.
-			made := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {test: engine}}}")
-			made.SetNamespace(owner.GetNamespace())
-			made.SetName(fmt.Sprintf("made-at-%d", owner.GetGeneration()))
-			_, err := client.Create(ctx, owner, made)
-			return reconcile.Outcome{}, err
-		})
-	}, nil)
+	running = w.operator(t, simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		if len(client.Cached(resource("configmaps")).Owned(owner.GetUID())) > 0 {
+			return done(owner), nil
+		}
+		running.requests.gate.Store(&shut)
+		// A decision that must be made once, from a cache. Names of their own show how often it was made.
+		made := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {test: engine}}}")
+		made.SetNamespace(owner.GetNamespace())
+		made.SetName(fmt.Sprintf("made-at-%d", owner.GetGeneration()))
+		_, err := client.Create(ctx, made)
+		return reconcile.Outcome{}, err
+	}), nil)
 	running.requests.held = "/configmaps"
 	running.passes(t, "done", 1, func() { running.start(t) })
 

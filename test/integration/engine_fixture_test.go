@@ -153,11 +153,11 @@ func (w *world) phase(t *testing.T, namespace, name, want string) {
 }
 
 // scripted is a Reconciler made of a function.
-type scripted func(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error)
+type scripted func(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error)
 
 // Reconcile implements reconcile.Reconciler.
-func (s scripted) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
-	return s(ctx, object)
+func (s scripted) Reconcile(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	return s(ctx, client, object)
 }
 
 // done is the outcome of a pass that has nothing left to do.
@@ -176,7 +176,7 @@ type operator struct {
 }
 
 // operator makes a Manager for Probes; configure may change how.
-func (w *world) operator(t *testing.T, reconciler func(*reconcile.Client) reconcile.Reconciler, configure func(*reconcile.Config, *reconcile.Controller)) *operator {
+func (w *world) operator(t *testing.T, reconciler func(*reconcile.Reader) reconcile.Reconciler, configure func(*reconcile.Config, *reconcile.Controller)) *operator {
 	t.Helper()
 	o := &operator{registry: prometheus.NewRegistry(), requests: &recorder{}, ended: make(chan error, 1)}
 	config := rest.CopyConfig(w.Config)

@@ -20,9 +20,9 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 )
 
-// simply makes a Reconciler of a function that needs no client.
-func simply(pass scripted) func(*reconcile.Client) reconcile.Reconciler {
-	return func(*reconcile.Client) reconcile.Reconciler { return pass }
+// simply makes a Reconciler of a function.
+func simply(pass scripted) func(*reconcile.Reader) reconcile.Reconciler {
+	return func(*reconcile.Reader) reconcile.Reconciler { return pass }
 }
 
 func TestEngineWritesTheStatusOfWhatItSaw(t *testing.T) {
@@ -30,7 +30,7 @@ func TestEngineWritesTheStatusOfWhatItSaw(t *testing.T) {
 	w := newWorld(t, pool.Shared(t))
 	w.make(t, w.namespace, "a")
 	var meanwhile sync.Once
-	running := w.operator(t, simply(func(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(ctx context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		// The user changes the spec while the first pass is under way.
 		meanwhile.Do(func() { w.touch(ctx, t, object.GetName()) })
 		outcome := done(object)
@@ -66,7 +66,7 @@ func TestEngineContainsPanicsToTheirObject(t *testing.T) {
 	w := newWorld(t, pool.Shared(t))
 	var broken atomic.Bool
 	broken.Store(true)
-	running := w.operator(t, simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(_ context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		if object.GetName() == "bad" && broken.Load() {
 			panic("a bug in the kind")
 		}
@@ -100,7 +100,7 @@ func TestEngineDoesNotLetASlowObjectDelayOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	slow := make(chan struct{})
-	running := w.operator(t, simply(func(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(ctx context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		if strings.HasPrefix(object.GetName(), "slow") {
 			select {
 			case <-slow:
@@ -123,7 +123,7 @@ func TestEngineBoundsAPass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	var passes atomic.Int32
-	running := w.operator(t, simply(func(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(ctx context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		if passes.Add(1) > 2 {
 			return done(object), nil
 		}
@@ -142,7 +142,7 @@ func TestEngineNeverRunsTwoPassesOverOneObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	var active, overlaps, passes atomic.Int32
-	running := w.operator(t, simply(func(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(ctx context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		if active.Add(1) > 1 {
 			overlaps.Add(1)
 		}
@@ -193,10 +193,10 @@ func TestEngineForgetsWhatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	w.make(t, w.namespace, "a")
-	memory := &remembering{gone: map[types.NamespacedName]bool{}, scripted: func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	memory := &remembering{gone: map[types.NamespacedName]bool{}, scripted: func(_ context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		return done(object), nil
 	}}
-	running := w.operator(t, func(*reconcile.Client) reconcile.Reconciler { return memory }, nil)
+	running := w.operator(t, func(*reconcile.Reader) reconcile.Reconciler { return memory }, nil)
 	running.start(t)
 	w.phase(t, w.namespace, "a", "Ready")
 	apiserver.Eventually(t, func(context.Context) string {
@@ -226,17 +226,15 @@ func TestEngineKeepsQuietInANamespaceThatEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var quiet atomic.Int32
-	w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			desired := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: late, labels: {test: engine}}}")
-			desired.SetNamespace(owner.GetNamespace())
-			_, err := client.Apply(ctx, owner, desired)
-			if reconcile.IsNamespaceTerminating(err) {
-				quiet.Add(1)
-			}
-			return reconcile.Outcome{}, err
-		})
-	}, nil).start(t)
+	w.operator(t, simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		desired := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: late, labels: {test: engine}}}")
+		desired.SetNamespace(owner.GetNamespace())
+		_, err := client.Apply(ctx, desired)
+		if reconcile.IsNamespaceTerminating(err) {
+			quiet.Add(1)
+		}
+		return reconcile.Outcome{}, err
+	}), nil).start(t)
 	apiserver.Eventually(t, func(context.Context) string {
 		if quiet.Load() == 0 {
 			return "creating in a namespace that ends was not recognised as such"

@@ -71,8 +71,8 @@ func TestEngineHandsOverWithoutOverlap(t *testing.T) {
 	}
 	noted := &turns{active: map[string]int{}, passes: map[string]int{}}
 	// Passes that heed nothing but their own end: handing over has to wait for them.
-	working := func(who string) func(*reconcile.Client) reconcile.Reconciler {
-		return simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	working := func(who string) func(*reconcile.Reader) reconcile.Reconciler {
+		return simply(func(_ context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 			noted.begin(who)
 			defer noted.end(who)
 			<-time.After(400 * time.Millisecond)
@@ -121,7 +121,7 @@ func TestEngineEndsRatherThanOverlap(t *testing.T) {
 	w.make(t, w.namespace, "stuck")
 	release, entered := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	running := w.operator(t, simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(_ context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		once.Do(func() { close(entered) })
 		<-release // heeds no context
 		return done(object), nil
@@ -148,7 +148,7 @@ func TestEngineStopsAtOnceWhenItsLeaseIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	w.make(t, w.namespace, "a")
-	running := w.operator(t, simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(_ context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		return done(object), nil
 	}), w.elected("first"))
 	running.start(t)
@@ -175,7 +175,7 @@ func TestEngineStopsDrainingWhenItsLeaseIsTaken(t *testing.T) {
 		w.make(t, w.namespace, name)
 	}
 	entered := make(chan struct{})
-	running := w.operator(t, simply(func(ctx context.Context, _ *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(ctx context.Context, _ *reconcile.Client, _ *unstructured.Unstructured) (reconcile.Outcome, error) {
 		close(entered)
 		<-ctx.Done()
 		return reconcile.Outcome{}, ctx.Err()
@@ -205,7 +205,7 @@ func TestEngineIsOneOfTwoOnTheSameHost(t *testing.T) {
 	w := newWorld(t, pool.Shared(t))
 	w.make(t, w.namespace, "a")
 	made := func() *operator {
-		return w.operator(t, simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+		return w.operator(t, simply(func(_ context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 			return done(object), nil
 		}), w.elected(""))
 	}
@@ -238,7 +238,7 @@ func TestEngineNeedsNoMoreThanRolesInItsNamespaces(t *testing.T) {
 	for _, namespace := range []string{w.namespace, second, elsewhere} {
 		w.make(t, namespace, "a")
 	}
-	running := w.operator(t, simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(_ context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		return done(object), nil
 	}), func(config *reconcile.Config, made *reconcile.Controller) {
 		w.elected("restricted")(config, made)
@@ -298,7 +298,7 @@ func TestEngineSurvivesAnOutageOfTheAPIServer(t *testing.T) {
 	w := newWorld(t, apiserver.Own(t))
 	w.make(t, w.namespace, "before")
 	var lateness atomic.Int32
-	running := w.operator(t, simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	running := w.operator(t, simply(func(_ context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 		lateness.Add(1)
 		outcome := done(object)
 		outcome.RequeueAfter = 50 * time.Millisecond

@@ -20,18 +20,16 @@ func TestEngineWatchesMetadata(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	var passes atomic.Int32
-	running := w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
-			defer passes.Add(1)
-			for _, child := range client.Cached(resource("configmaps")).Owned(owner.GetUID()) {
-				if child.Object["data"] != nil || child.GetKind() != "PartialObjectMetadata" {
-					t.Errorf("the cache holds more than metadata: %v", child.Object)
-				}
+	running := w.operator(t, simply(func(ctx context.Context, client *reconcile.Client, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+		defer passes.Add(1)
+		for _, child := range client.Cached(resource("configmaps")).Owned(owner.GetUID()) {
+			if child.Object["data"] != nil || child.GetKind() != "PartialObjectMetadata" {
+				t.Errorf("the cache holds more than metadata: %v", child.Object)
 			}
-			_, err := client.Apply(ctx, owner, metadataChild(t, owner))
-			return done(owner), err
-		})
-	}, func(_ *reconcile.Config, controller *reconcile.Controller) {
+		}
+		_, err := client.Apply(ctx, metadataChild(t, owner))
+		return done(owner), err
+	}), func(_ *reconcile.Config, controller *reconcile.Controller) {
 		controller.Watches = []reconcile.Watch{{Resource: resource("configmaps"), Selector: "test=engine", MetadataOnly: true}}
 	})
 	running.start(t)
@@ -100,15 +98,13 @@ func TestEngineFindsByIndices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	second := w.Namespace(t)
-	running := w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
-		return scripted(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
-			phase := "Alone"
-			if len(client.Cached(resource("configmaps")).Indexed("name", object.GetName())) > 0 {
-				phase = "Together"
-			}
-			return reconcile.Outcome{Status: probeStatus{Phase: phase}}, nil
-		})
-	}, func(config *reconcile.Config, controller *reconcile.Controller) {
+	running := w.operator(t, simply(func(_ context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+		phase := "Alone"
+		if len(client.Cached(resource("configmaps")).Indexed("name", object.GetName())) > 0 {
+			phase = "Together"
+		}
+		return reconcile.Outcome{Status: probeStatus{Phase: phase}}, nil
+	}), func(config *reconcile.Config, controller *reconcile.Controller) {
 		config.Namespaces = []string{w.namespace, second}
 		byName := map[string]reconcile.IndexFunc{"name": func(object *unstructured.Unstructured) []string { return []string{object.GetName()} }}
 		controller.Indices = byName

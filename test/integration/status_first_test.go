@@ -18,12 +18,10 @@ import (
 func TestNewObjectsAreAcceptedAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, pool.Shared(t), schema.Kinds()...)
-	hanging := func(*reconcile.Client) reconcile.Reconciler {
-		return scripted(func(ctx context.Context, _ *unstructured.Unstructured) (reconcile.Outcome, error) {
-			<-ctx.Done()
-			return reconcile.Outcome{}, ctx.Err()
-		})
-	}
+	hanging := simply(func(ctx context.Context, _ *reconcile.Client, _ *unstructured.Unstructured) (reconcile.Outcome, error) {
+		<-ctx.Done()
+		return reconcile.Outcome{}, ctx.Err()
+	})
 	var controllers []reconcile.Controller
 	for _, kind := range schema.Kinds() {
 		controllers = append(controllers, reconcile.Controller{Kind: kind, New: hanging})

@@ -10,26 +10,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 )
 
 // act does what is next and records it in the workloads. After a failure it still does the rest.
-func (r *reconciler) act(ctx context.Context, monitor v1.ConfigMonitor, workloads []v1.RestartedWorkload, seen observed) error {
+func act(ctx context.Context, client *reconcile.Client, monitor v1.ConfigMonitor, workloads []v1.RestartedWorkload, seen observed) error {
 	var failures []error
 	for _, i := range toRoll(workloads) {
-		if err := r.stamp(ctx, monitor, workloads[i]); err != nil {
+		if err := stamp(ctx, client, monitor, workloads[i]); err != nil {
 			failures = append(failures, err)
 			continue
 		}
 		workloads[i] = withAction(workloads[i], v1.ActionRolling, "", seen.now)
 	}
-	return errors.Join(append(failures, r.evictOne(ctx, monitor.Namespace, workloads, seen))...)
+	return errors.Join(append(failures, evictOne(ctx, client, monitor.Namespace, workloads, seen))...)
 }
 
 // stamp writes the hash of the data into the workload's Pod template. The workload's controller then replaces the Pods. The stamp has a
 // separate field manager, so that no other client's apply removes it. If the template already has the stamp, nothing happens.
-func (r *reconciler) stamp(ctx context.Context, monitor v1.ConfigMonitor, entry v1.RestartedWorkload) error {
+func stamp(ctx context.Context, client *reconcile.Client, monitor v1.ConfigMonitor, entry v1.RestartedWorkload) error {
 	config := monitor.Status.ObservedConfigMap
 	annotations := map[string]any{stampKey(config): monitor.Status.LastRestart.Hash}
 	stamped := &unstructured.Unstructured{Object: map[string]any{
@@ -38,7 +39,7 @@ func (r *reconciler) stamp(ctx context.Context, monitor v1.ConfigMonitor, entry 
 		"metadata":   map[string]any{"name": entry.Name, "namespace": monitor.Namespace},
 		"spec":       map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": annotations}}},
 	}}
-	_, err := r.api.ApplyFields(ctx, stampManager(config), stamped)
+	_, err := client.ApplyFields(ctx, stampManager(config), stamped)
 	// The next pass records a workload that was deleted a moment ago.
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("restart %s %s: %w", entry.Kind, entry.Name, err)
@@ -47,14 +48,14 @@ func (r *reconciler) stamp(ctx context.Context, monitor v1.ConfigMonitor, entry 
 }
 
 // evictOne evicts one of the Pods that may go now, if a PodDisruptionBudget allows it. If a budget does not, a later pass tries again.
-func (r *reconciler) evictOne(ctx context.Context, namespace string, workloads []v1.RestartedWorkload, seen observed) error {
+func evictOne(ctx context.Context, client *reconcile.Client, namespace string, workloads []v1.RestartedWorkload, seen observed) error {
 	for _, i := range toEvict(workloads, seen) {
 		entry := workloads[i]
 		object := &unstructured.Unstructured{}
 		object.SetNamespace(namespace)
 		object.SetName(entry.Name)
 		object.SetUID(entry.UID)
-		err := r.api.Evict(ctx, object)
+		err := client.Evict(ctx, object)
 		if isBlockedByBudget(err) {
 			workloads[i] = withAction(entry, v1.ActionPending, "waits because a PodDisruptionBudget does not allow its eviction now", seen.now)
 			continue

@@ -34,8 +34,8 @@ func Controller(kind schema.Kind) reconcile.Controller {
 		Indices:   map[string]reconcile.IndexFunc{indexConfigMap: configMapKey},
 		Childless: true, // it creates no objects
 		Rules:     rules(),
-		New: func(api *reconcile.Client) reconcile.Reconciler {
-			return &reconciler{api: api, resource: kind.GVR(), now: time.Now}
+		New: func(reader *reconcile.Reader) reconcile.Reconciler {
+			return &reconciler{reader: reader, resource: kind.GVR(), now: time.Now}
 		},
 	}
 }

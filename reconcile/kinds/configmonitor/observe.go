@@ -19,7 +19,7 @@ import (
 // cachedConfig returns the monitor's ConfigMap as the cache has it.
 func (r *reconciler) cachedConfig(monitor v1.ConfigMonitor) (config, error) {
 	name := monitor.Spec.ConfigMapName()
-	object, found := r.api.Cached(configMaps()).Get(monitor.Namespace, name)
+	object, found := r.reader.Cached(configMaps()).Get(monitor.Namespace, name)
 	if !found {
 		return config{name: name}, nil
 	}
@@ -29,7 +29,7 @@ func (r *reconciler) cachedConfig(monitor v1.ConfigMonitor) (config, error) {
 // liveConfig returns the monitor's ConfigMap as the API server has it.
 func (r *reconciler) liveConfig(ctx context.Context, monitor v1.ConfigMonitor) (config, error) {
 	name := monitor.Spec.ConfigMapName()
-	object, err := r.api.Get(ctx, configMaps(), monitor.Namespace, name)
+	object, err := r.reader.Get(ctx, configMaps(), monitor.Namespace, name)
 	if apierrors.IsNotFound(err) {
 		return config{name: name}, nil
 	}
@@ -41,7 +41,7 @@ func (r *reconciler) liveConfig(ctx context.Context, monitor v1.ConfigMonitor) (
 
 // runningPods returns the Pods that the monitor selects by all of its labels, each with its origin.
 func (r *reconciler) runningPods(ctx context.Context, monitor v1.ConfigMonitor) ([]pod, error) {
-	objects, err := r.api.List(ctx, pods(), monitor.Namespace, selectorOf(monitor).String())
+	objects, err := r.reader.List(ctx, pods(), monitor.Namespace, selectorOf(monitor).String())
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (r *reconciler) replicaSet(ctx context.Context, namespace string, set *meta
 	if found, ok := known[set.UID]; ok {
 		return found, nil
 	}
-	object, err := r.api.Get(ctx, apps("replicasets"), namespace, set.Name)
+	object, err := r.reader.Get(ctx, apps("replicasets"), namespace, set.Name)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return parent{}, err
 	}
@@ -101,7 +101,7 @@ func selectorOf(monitor v1.ConfigMonitor) labels.Selector {
 // monitor acts on its plan only when the cache has it.
 func (r *reconciler) siblings(monitor v1.ConfigMonitor, now config) ([]sibling, error) {
 	found := []sibling{}
-	for _, object := range r.api.Cached(r.resource).Indexed(indexConfigMap, keyFor(monitor.Namespace, now.name)) {
+	for _, object := range r.reader.Cached(r.resource).Indexed(indexConfigMap, keyFor(monitor.Namespace, now.name)) {
 		if object.GetUID() == monitor.UID {
 			continue
 		}
@@ -150,7 +150,7 @@ func (r *reconciler) observe(ctx context.Context, monitor v1.ConfigMonitor) (obs
 
 // observeRollout reads one workload. It records nothing for one that is gone or is being deleted.
 func (r *reconciler) observeRollout(ctx context.Context, monitor v1.ConfigMonitor, entry v1.RestartedWorkload, seen observed) error {
-	object, err := r.api.Get(ctx, workloadResource(entry.Kind), monitor.Namespace, entry.Name)
+	object, err := r.reader.Get(ctx, workloadResource(entry.Kind), monitor.Namespace, entry.Name)
 	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != entry.UID || object.GetDeletionTimestamp() != nil) {
 		return nil
 	}

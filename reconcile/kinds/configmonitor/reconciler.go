@@ -22,14 +22,14 @@ const (
 )
 
 type reconciler struct {
-	api      *reconcile.Client
+	reader   *reconcile.Reader
 	resource apischema.GroupVersionResource
 	now      func() time.Time
 }
 
 // Reconcile makes one pass over one monitor. The cache suffices to see that there is nothing to do. To plan or continue a restart,
 // Reconcile reads the ConfigMap from the API server.
-func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+func (r *reconciler) Reconcile(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var monitor v1.ConfigMonitor
 	if err := schema.Decode(object, &monitor); err != nil {
 		return reconcile.Outcome{}, err
@@ -48,10 +48,10 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		}
 		next = nextStep(monitor.Status, found)
 	}
-	return r.runStep(ctx, monitor, found, next)
+	return r.runStep(ctx, client, monitor, found, next)
 }
 
-func (r *reconciler) runStep(ctx context.Context, monitor v1.ConfigMonitor, found config, next step) (reconcile.Outcome, error) {
+func (r *reconciler) runStep(ctx context.Context, client *reconcile.Client, monitor v1.ConfigMonitor, found config, next step) (reconcile.Outcome, error) {
 	switch next {
 	case stepAdopt:
 		return r.report(monitor, statusAdopted(monitor, found, r.now()), nil)
@@ -60,7 +60,7 @@ func (r *reconciler) runStep(ctx context.Context, monitor v1.ConfigMonitor, foun
 	case stepBegin:
 		return r.begin(ctx, monitor, found)
 	case stepContinue:
-		return r.continueRestart(ctx, monitor)
+		return r.continueRestart(ctx, client, monitor)
 	case stepWait:
 	}
 	return r.reportProblem(monitor, previousStatus(monitor), notFound(monitor), 0)
@@ -84,13 +84,13 @@ func (r *reconciler) begin(ctx context.Context, monitor v1.ConfigMonitor, found 
 }
 
 // continueRestart takes the next step of the restart in progress.
-func (r *reconciler) continueRestart(ctx context.Context, monitor v1.ConfigMonitor) (reconcile.Outcome, error) {
+func (r *reconciler) continueRestart(ctx context.Context, client *reconcile.Client, monitor v1.ConfigMonitor) (reconcile.Outcome, error) {
 	seen, err := r.observe(ctx, monitor)
 	if err != nil {
 		return r.failed(monitor, err)
 	}
 	workloads := advance(monitor.Status.LastRestart.Workloads, seen)
-	err = r.act(ctx, monitor, workloads, seen)
+	err = act(ctx, client, monitor, workloads, seen)
 	// The status records what was done, also after a failure.
 	status := statusRestarting(monitor, workloads, seen.now)
 	if entry, is := stuck(workloads, seen); is && err == nil {

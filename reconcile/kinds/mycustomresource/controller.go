@@ -36,8 +36,8 @@ func Controller(kind schema.Kind) reconcile.Controller {
 			Owners:       friendsOf,
 		}},
 		Childless: true, // it creates no objects
-		New: func(api *reconcile.Client) reconcile.Reconciler {
-			return &reconciler{api: api, now: time.Now}
+		New: func(reader *reconcile.Reader) reconcile.Reconciler {
+			return &reconciler{reader: reader, now: time.Now}
 		},
 	}
 }

@@ -13,12 +13,12 @@ import (
 )
 
 type reconciler struct {
-	api *reconcile.Client
-	now func() time.Time
+	reader *reconcile.Reader
+	now    func() time.Time
 }
 
 // Reconcile makes one pass over one MyCustomResource. It sends no requests: the caches have all that it needs.
-func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+func (r *reconciler) Reconcile(ctx context.Context, _ *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var resource v1.MyCustomResource
 	if err := schema.Decode(object, &resource); err != nil {
 		return reconcile.Outcome{}, err
@@ -26,7 +26,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	if resource.DeletionTimestamp != nil {
 		return reconcile.Outcome{}, nil
 	}
-	found := decide(resource.Spec, observe(r.api, resource.Spec))
+	found := decide(resource.Spec, observe(r.reader, resource.Spec))
 	status := statusFor(resource, found, r.now())
 	if status.Healthy != resource.Status.Healthy {
 		logr.FromContextOrDiscard(ctx).Info("health changed", "op", "report", "healthy", status.Healthy, "reason", found.reason)

@@ -26,8 +26,8 @@ func Controller(kind schema.Kind, image string) reconcile.Controller {
 			// The verb patch applies objects; create is needed if the object does not exist yet.
 			{APIGroups: []string{deployments().Group}, Resources: []string{deployments().Resource}, Verbs: []string{"create", "patch"}},
 		},
-		New: func(api *reconcile.Client) reconcile.Reconciler {
-			return &reconciler{api: api, image: image, now: time.Now}
+		New: func(reader *reconcile.Reader) reconcile.Reconciler {
+			return &reconciler{reader: reader, image: image, now: time.Now}
 		},
 	}
 }

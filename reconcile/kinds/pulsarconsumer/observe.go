@@ -26,7 +26,7 @@ type observed struct {
 
 // observe reads the Deployment from the cache.
 func (r *reconciler) observe(consumer v1.PulsarConsumer, owner *unstructured.Unstructured) (observed, error) {
-	object, found := r.api.Cached(deployments()).Get(consumer.Namespace, deploymentName(consumer))
+	object, found := r.reader.Cached(deployments()).Get(consumer.Namespace, deploymentName(consumer))
 	if !found || object.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(object, owner) {
 		return observed{}, nil
 	}

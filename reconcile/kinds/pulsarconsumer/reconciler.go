@@ -18,13 +18,13 @@ import (
 const stalledInterval = 15 * time.Second
 
 type reconciler struct {
-	api   *reconcile.Client
-	image string
-	now   func() time.Time
+	reader *reconcile.Reader
+	image  string
+	now    func() time.Time
 }
 
 // Reconcile makes one pass over one PulsarConsumer. A deleted one needs no pass: garbage collection deletes its Deployment.
-func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+func (r *reconciler) Reconcile(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var consumer v1.PulsarConsumer
 	if err := schema.Decode(object, &consumer); err != nil {
 		return reconcile.Outcome{}, err
@@ -36,7 +36,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	if err != nil {
 		return reconcile.Outcome{}, err
 	}
-	change, err := r.api.Apply(ctx, object, deployment(consumer, r.image))
+	change, err := client.Apply(ctx, deployment(consumer, r.image))
 	if err != nil {
 		return r.failed(consumer, now, err)
 	}

@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
@@ -20,53 +19,53 @@ type failures struct {
 
 // act applies the Deployment, and applies or removes the Service. If one fails, it still does the other. did is the change of the
 // Deployment.
-func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, seen observed, made decision) (did reconcile.Change, failed failures) {
-	did, failed.deployment = applyDeployment(ctx, r.api, owner, seen, made)
+func (r *reconciler) act(ctx context.Context, client *reconcile.Client, seen observed, made decision) (did reconcile.Change, failed failures) {
+	did, failed.deployment = applyDeployment(ctx, client, seen, made)
 	if seen.set.Spec.Service != nil {
-		_, failed.service = r.api.Apply(ctx, owner, serviceFor(seen.set))
+		_, failed.service = client.Apply(ctx, serviceFor(seen.set))
 	} else {
-		failed.service = r.removeService(ctx, owner, seen.set)
+		failed.service = r.removeService(ctx, client, seen.set)
 	}
 	return did, failed
 }
 
 // applier is the part of the engine's client that applies objects.
 type applier interface {
-	Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (reconcile.Change, error)
+	Apply(ctx context.Context, desired any) (reconcile.Change, error)
 }
 
 // applyDeployment applies the wanted Deployment. If a user deleted it after the pass saw it, the decision was about an object that is gone.
 // If that decision left out replicas, the API server gave the new Deployment its default. So applyDeployment applies again, with the
 // replicas of a new Deployment.
-func applyDeployment(ctx context.Context, api applier, owner *unstructured.Unstructured, seen observed, made decision) (reconcile.Change, error) {
-	did, err := api.Apply(ctx, owner, deploymentFor(seen.set, made))
+func applyDeployment(ctx context.Context, api applier, seen observed, made decision) (reconcile.Change, error) {
+	did, err := api.Apply(ctx, deploymentFor(seen.set, made))
 	if did != reconcile.Created || seen.deployment == nil {
 		return did, err
 	}
 	_, made = withoutDeployment(seen)
-	_, err = api.Apply(ctx, owner, deploymentFor(seen.set, made))
+	_, err = api.Apply(ctx, deploymentFor(seen.set, made))
 	return did, err
 }
 
 // removeService deletes the Service of a TDSet that no longer asks for one, if the TDSet owns it.
-func (r *reconciler) removeService(ctx context.Context, owner *unstructured.Unstructured, set v1.TDSet) error {
-	if _, found := r.api.Cached(services()).Get(set.Namespace, set.Name); !found {
+func (r *reconciler) removeService(ctx context.Context, client *reconcile.Client, set v1.TDSet) error {
+	if _, found := r.reader.Cached(services()).Get(set.Namespace, set.Name); !found {
 		return nil
 	}
-	live, err := r.api.Get(ctx, services(), set.Namespace, set.Name)
+	live, err := r.reader.Get(ctx, services(), set.Namespace, set.Name)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !metav1.IsControlledBy(live, owner) || live.GetDeletionTimestamp() != nil {
+	if !metav1.IsControlledBy(live, client.Owner()) || live.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if err := r.api.CheckUnchanged(ctx, owner); err != nil {
+	if err := client.CheckUnchanged(ctx); err != nil {
 		return err
 	}
-	return r.api.Delete(ctx, services(), live)
+	return client.Delete(ctx, services(), live)
 }
 
 // onlyServiceFailed reports whether only the Service failed, with an error that needs no back-off: the operator must scale the Deployment

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -25,7 +24,7 @@ type answer struct {
 	err error
 }
 
-func (a *applies) Apply(_ context.Context, _ *unstructured.Unstructured, desired any) (reconcile.Change, error) {
+func (a *applies) Apply(_ context.Context, desired any) (reconcile.Change, error) {
 	asked := "nothing"
 	if wanted, ok := desired.(*appsv1ac.DeploymentApplyConfiguration); ok && wanted.Spec.Replicas != nil {
 		asked = fmt.Sprint(*wanted.Spec.Replicas)
@@ -55,7 +54,7 @@ func TestADeploymentIsNeverMadeWithoutItsReplicas(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			server := &applies{answers: test.answers}
-			did, err := applyDeployment(t.Context(), server, nil, test.seen, decide(test.seen))
+			did, err := applyDeployment(t.Context(), server, test.seen, decide(test.seen))
 			same(t, server.asked, test.asked)
 			same(t, did, test.did)
 			if !errors.Is(err, test.err) {

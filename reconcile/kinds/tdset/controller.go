@@ -38,8 +38,8 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "create", "patch"}},
 			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "create", "patch", "delete"}},
 		},
-		New: func(api *reconcile.Client) reconcile.Reconciler {
-			return &reconciler{api: api, now: now}
+		New: func(reader *reconcile.Reader) reconcile.Reconciler {
+			return &reconciler{reader: reader, now: now}
 		},
 	}
 }

@@ -21,7 +21,7 @@ import (
 func (r *reconciler) observe(set v1.TDSet) (observed, error) {
 	seen := observed{now: r.now(), set: set}
 	seen.times, seen.problem = readCalendar(set.Spec)
-	for _, autoscaler := range r.api.Cached(autoscalers()).Indexed(indexTarget, keyFor(set.Namespace, set.Name)) {
+	for _, autoscaler := range r.reader.Cached(autoscalers()).Indexed(indexTarget, keyFor(set.Namespace, set.Name)) {
 		switch target := targetOf(autoscaler); {
 		case autoscaler.GetDeletionTimestamp() != nil:
 		case target.isDeployment():
@@ -30,7 +30,7 @@ func (r *reconciler) observe(set v1.TDSet) (observed, error) {
 			seen.setAutoscaler = autoscaler.GetName()
 		}
 	}
-	object, found := r.api.Cached(deployments()).Get(set.Namespace, set.Name)
+	object, found := r.reader.Cached(deployments()).Get(set.Namespace, set.Name)
 	if !found || hasOtherController(object, set) {
 		return seen, nil
 	}

@@ -16,12 +16,12 @@ import (
 const stalledInterval = 15 * time.Second
 
 type reconciler struct {
-	api *reconcile.Client
-	now func() time.Time
+	reader *reconcile.Reader
+	now    func() time.Time
 }
 
 // Reconcile makes one pass over one TDSet. A deleted TDSet needs no pass: garbage collection deletes its children.
-func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+func (r *reconciler) Reconcile(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var set v1.TDSet
 	if err := schema.Decode(object, &set); err != nil {
 		return reconcile.Outcome{}, err
@@ -34,7 +34,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, err
 	}
 	made := decide(seen)
-	did, failed := r.act(ctx, object, seen, made)
+	did, failed := r.act(ctx, client, seen, made)
 	if did == reconcile.Created {
 		seen, made = withoutDeployment(seen)
 	}

@@ -183,7 +183,7 @@ func (r *reconciler) look(ctx context.Context, namespace string) (cachedAccess, 
 
 // accountOf reads the account in a namespace's Secret.
 func (r *reconciler) accountOf(ctx context.Context, place string) (access, *report.Problem, error) {
-	object, err := r.api.Get(ctx, secrets(), place, SecretName)
+	object, err := r.reader.Get(ctx, secrets(), place, SecretName)
 	if err != nil {
 		return access{}, nil, err
 	}

@@ -65,9 +65,9 @@ func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 			secret,
 		},
 		OwnRules: []rbacv1.PolicyRule{secret},
-		New: func(api *reconcile.Client) reconcile.Reconciler {
+		New: func(reader *reconcile.Reader) reconcile.Reconciler {
 			return &reconciler{
-				api: api, kind: kind, settings: settings, now: time.Now,
+				reader: reader, kind: kind, settings: settings, now: time.Now,
 				stopping: map[types.NamespacedName]map[string]time.Time{}, ending: map[types.NamespacedName]time.Time{}, accounts: map[string]cachedAccess{}, used: map[types.NamespacedName]cachedAccess{},
 			}
 		},
@@ -79,7 +79,7 @@ var _ reconcile.Forgetter = (*reconciler)(nil) // the engine looks for it when i
 // reconciler keeps state that an operator can find out again: since when machines are shutting down and groups are being deleted, and the
 // content of Secrets. Only the content of a deleted Secret is lost; it is needed only for groups that are being deleted.
 type reconciler struct {
-	api      *reconcile.Client
+	reader   *reconcile.Reader
 	kind     schema.Kind
 	settings Settings
 	now      func() time.Time

@@ -21,7 +21,7 @@ import (
 )
 
 // Reconcile makes one pass over one group.
-func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+func (r *reconciler) Reconcile(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var group v1alpha1.VmGroup
 	if err := schema.Decode(object, &group); err != nil {
 		return reconcile.Outcome{}, err
@@ -31,7 +31,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, nil
 	}
 	if ending && group.Annotations[v1alpha1.AnnotationAbandon] == "true" {
-		return r.release(ctx, object, group, abandoned(group))
+		return r.release(ctx, client, group, abandoned(group))
 	}
 	found, wrong, err := r.access(ctx, group)
 	if refused := report.FromError(err); refused != nil && refused.Reason == report.ReasonForbidden {
@@ -44,13 +44,13 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return r.report(group, statusWithProblem(group, *wrong, r.now()), nil, r.settings.Pace.Stalled), nil
 	}
 	if !held {
-		return reconcile.Outcome{}, r.setFinalizer(ctx, object, true)
+		return reconcile.Outcome{}, r.setFinalizer(ctx, client, true)
 	}
-	return r.pass(ctx, object, group, found)
+	return r.pass(ctx, client, group, found)
 }
 
 // pass observes the vCenter, decides and acts.
-func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, found cachedAccess) (reconcile.Outcome, error) {
+func (r *reconciler) pass(ctx context.Context, client *reconcile.Client, group v1alpha1.VmGroup, found cachedAccess) (reconcile.Outcome, error) {
 	at, begun := groupOf(group, found.access), r.now()
 	inventory, err := r.settings.VCenter.Look(ctx, at)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		next = decideEnd(group, seen)
 	}
 	if next.release {
-		return r.release(ctx, object, group, next.left)
+		return r.release(ctx, client, group, next.left)
 	}
 	r.stopsOnly(key, next.mustStop)
 	if !next.inWrongPlace() {
@@ -71,7 +71,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	}
 	steps := stepsToSend(group, seen, next)
 	if takesDown(steps) {
-		if err := r.api.CheckUnchanged(ctx, object); err != nil {
+		if err := client.CheckUnchanged(ctx); err != nil {
 			return reconcile.Outcome{}, err
 		}
 	}
@@ -161,27 +161,28 @@ func (r *reconciler) noteStopping(key types.NamespacedName, id string) {
 }
 
 // setFinalizer adds or removes the finalizer. The group has it before the operator creates anything in the vCenter.
-func (r *reconciler) setFinalizer(ctx context.Context, object *unstructured.Unstructured, wanted bool) error {
+func (r *reconciler) setFinalizer(ctx context.Context, client *reconcile.Client, wanted bool) error {
+	object := client.Owner()
 	finalizers := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == v1alpha1.FinalizerMachines })
 	if wanted {
 		finalizers = append(finalizers, v1alpha1.FinalizerMachines)
 	}
-	_, err := r.api.Patch(ctx, r.kind.GVR(), object, map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	_, err := client.Patch(ctx, r.kind.GVR(), object, map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
 	return err
 }
 
 // release removes the finalizer from a group that is being deleted, and reports what stays in the vCenter.
-func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, left string) (reconcile.Outcome, error) {
+func (r *reconciler) release(ctx context.Context, client *reconcile.Client, group v1alpha1.VmGroup, left string) (reconcile.Outcome, error) {
 	if left != "" {
 		logr.FromContextOrDiscard(ctx).Info("left in the vCenter", "op", "delete", "what", left)
 		// The event comes first, because it cannot be recorded for a group that is gone. A namespace that is being deleted accepts no
 		// events.
 		told := reconcile.Event{Type: reconcile.Warning, Reason: reasonMachinesLeft, Action: "Delete", Note: left}
-		if err := r.api.WriteEvent(ctx, object, told); err != nil && !reconcile.IsNamespaceTerminating(err) {
+		if err := client.WriteEvent(ctx, told); err != nil && !reconcile.IsNamespaceTerminating(err) {
 			return reconcile.Outcome{}, fmt.Errorf("release VmGroup %s: %w", group.Name, err)
 		}
 	}
-	if err := r.setFinalizer(ctx, object, false); err != nil && !apierrors.IsNotFound(err) {
+	if err := r.setFinalizer(ctx, client, false); err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Outcome{}, fmt.Errorf("release VmGroup %s: %w", group.Name, err)
 	}
 	return reconcile.Outcome{}, nil

@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -23,24 +22,24 @@ import (
 const managerStorage = reconcile.ManagerChildren + "-storage"
 
 // act carries out the decision, and returns the status that follows.
-func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen observed, decided decision) (v1.MySQLBackupInstanceStatus, error) {
+func (r *reconciler) act(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance, seen observed, decided decision) (v1.MySQLBackupInstanceStatus, error) {
 	switch decided.step {
 	case stepBegin:
-		if err := r.provide(ctx, instance, seen); err != nil {
+		if err := r.provide(ctx, client, instance, seen); err != nil {
 			return v1.MySQLBackupInstanceStatus{}, err
 		}
 		return begun(instance, seen), nil
 	case stepStart:
-		if err := r.provide(ctx, instance, seen); err != nil {
+		if err := r.provide(ctx, client, instance, seen); err != nil {
 			return v1.MySQLBackupInstanceStatus{}, err
 		}
-		return waiting(instance, seen, starting()), r.start(ctx, owner, instance, seen)
+		return waiting(instance, seen, starting()), r.start(ctx, client, instance, seen)
 	case stepAsk:
 		status := waiting(instance, seen, decided.why)
 		status.Attempts = max(status.Attempts, 1) // so that the next Job knows that it is not the first
-		return status, r.stop(ctx, instance)
+		return status, r.stop(ctx, client, instance)
 	case stepStop:
-		return waiting(instance, seen, decided.why), r.stop(ctx, instance)
+		return waiting(instance, seen, decided.why), r.stop(ctx, client, instance)
 	case stepFollow:
 		return followed(instance, seen), nil
 	case stepComplete:
@@ -54,14 +53,14 @@ func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, 
 
 // provide creates the operator's own claim if it is missing, and expands an existing one to the size in the settings. The claim has no
 // owner: backups outlive their schedule, their cluster and their instances.
-func (r *reconciler) provide(ctx context.Context, instance v1.MySQLBackupInstance, seen observed) error {
+func (r *reconciler) provide(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance, seen observed) error {
 	if seen.location.Claim == "" || !isDefaultClaim(seen) {
 		return nil
 	}
 	if seen.claim != nil {
-		return r.expand(ctx, seen)
+		return expand(ctx, client, seen)
 	}
-	_, err := r.api.Create(ctx, nil, claimFor(instance.Namespace, seen))
+	_, err := client.CreateUnowned(ctx, claimFor(instance.Namespace, seen))
 	if apierrors.IsAlreadyExists(err) {
 		return nil // another backup created it just now; the next pass checks its labels
 	}
@@ -84,14 +83,14 @@ func claimFor(namespace string, seen observed) *corev1ac.PersistentVolumeClaimAp
 
 // expand requests a larger volume if the settings do. It never makes a volume smaller. If the StorageClass refuses, the backup is tried
 // anyway: there may be enough space.
-func (r *reconciler) expand(ctx context.Context, seen observed) error {
+func expand(ctx context.Context, client *reconcile.Client, seen observed) error {
 	asked, wanted := seen.claim.Spec.Resources.Requests[corev1.ResourceStorage], seen.settings.Storage
 	if seen.claim.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 {
 		return nil
 	}
 	claim := corev1ac.PersistentVolumeClaim(seen.claim.Name, seen.claim.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
 		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
-	_, err := r.api.ApplyFields(ctx, managerStorage, claim)
+	_, err := client.ApplyFields(ctx, managerStorage, claim)
 	if err != nil && report.FromError(err) != nil {
 		logr.FromContextOrDiscard(ctx).Info("failed to expand the claim, using its current size", "op", "expand", "claim", seen.claim.Name, "reason", err.Error())
 		return nil
@@ -101,7 +100,7 @@ func (r *reconciler) expand(ctx context.Context, seen observed) error {
 
 // start creates the Job. It does not if the API server has a Pod of a previous Job that the cache does not have yet: two Pods would write
 // to one place.
-func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen observed) error {
+func (r *reconciler) start(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance, seen observed) error {
 	left, err := r.podsOf(ctx, instance, true)
 	if err != nil || countWriting(left) > 0 {
 		return err
@@ -114,9 +113,9 @@ func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured
 	if former := instance.Status.Attempts; former > 0 {
 		job.WithAnnotations(map[string]string{transfer.AnnotationAttempts: strconv.Itoa(int(former))})
 	}
-	_, err = r.api.Create(ctx, owner, job)
+	_, err = client.Create(ctx, job)
 	if apierrors.IsAlreadyExists(err) {
-		return r.refuseForeignJob(ctx, owner, *job.Name)
+		return r.refuseForeignJob(ctx, client, instance.Namespace, *job.Name)
 	}
 	if err == nil {
 		logr.FromContextOrDiscard(ctx).Info("job created", "op", "start", "job", *job.Name, "cluster", seen.name, "url", seen.location.URL)
@@ -126,24 +125,24 @@ func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured
 
 // refuseForeignJob checks who owns a Job that already exists. The instance's own Job is no error: an earlier pass created it and did not
 // receive the answer.
-func (r *reconciler) refuseForeignJob(ctx context.Context, owner *unstructured.Unstructured, name string) error {
-	job, err := r.api.Get(ctx, jobs(), owner.GetNamespace(), name)
+func (r *reconciler) refuseForeignJob(ctx context.Context, client *reconcile.Client, namespace, name string) error {
+	job, err := r.reader.Get(ctx, jobs(), namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil // it is gone again; the next pass creates one
 	}
 	if err != nil {
 		return err
 	}
-	return reconcile.CheckOwnership(owner, job, jobs(), nil)
+	return client.CheckOwnership(job, jobs(), nil)
 }
 
 // stop deletes the backup's Job, as the API server has it now.
-func (r *reconciler) stop(ctx context.Context, instance v1.MySQLBackupInstance) error {
+func (r *reconciler) stop(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance) error {
 	job, err := r.ownJob(ctx, instance, true)
 	if job == nil || err != nil || job.GetDeletionTimestamp() != nil {
 		return err
 	}
-	if err := r.api.Delete(ctx, jobs(), job); err != nil {
+	if err := client.Delete(ctx, jobs(), job); err != nil {
 		return err
 	}
 	logr.FromContextOrDiscard(ctx).Info("job deleted", "op", "stop", "job", job.GetName())

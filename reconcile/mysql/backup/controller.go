@@ -52,8 +52,8 @@ func ControllerAt(kind schema.Kind, image, home string, now func() time.Time) re
 		Rules:    rules(kind),
 		OwnRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
 		Metrics:  func(instances reconcile.Lister) prometheus.Collector { return newCollector(instances, now) },
-		New: func(api *reconcile.Client) reconcile.Reconciler {
-			return &reconciler{api: api, kind: kind, image: image, home: home, now: now, memory: newMemory()}
+		New: func(reader *reconcile.Reader) reconcile.Reconciler {
+			return &reconciler{reader: reader, kind: kind, image: image, home: home, now: now, memory: newMemory()}
 		},
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -71,7 +71,7 @@ func policyOf(schedule *v1.MySQLBackupSchedule) v1.DeletionPolicy {
 }
 
 // removeVoidMark removes a mark that no longer counts, and the finalizer that came with it. changed reports that it did.
-func (r *reconciler) removeVoidMark(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (changed bool, err error) {
+func (r *reconciler) removeVoidMark(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance) (changed bool, err error) {
 	if !isMarked(instance) {
 		return false, nil
 	}
@@ -83,7 +83,7 @@ func (r *reconciler) removeVoidMark(ctx context.Context, object *unstructured.Un
 	if because == "" {
 		return false, nil
 	}
-	_, err = r.api.Patch(ctx, r.kind.GVR(), object, transfer.UnexpirePatch(object, policyOf(schedule)))
+	_, err = client.Patch(ctx, r.kind.GVR(), client.Owner(), transfer.UnexpirePatch(client.Owner(), policyOf(schedule)))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, err
 	}

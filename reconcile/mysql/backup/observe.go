@@ -154,12 +154,12 @@ func reportWithoutJob(instance v1.MySQLBackupInstance, all []corev1.Pod) transfe
 // ownJob returns the Job that the instance owns; nil if there is none.
 func (r *reconciler) ownJob(ctx context.Context, instance v1.MySQLBackupInstance, live bool) (*unstructured.Unstructured, error) {
 	if !live {
-		for _, job := range r.api.Cached(jobs()).Owned(instance.UID) {
+		for _, job := range r.reader.Cached(jobs()).Owned(instance.UID) {
 			return job, nil
 		}
 		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
 	}
-	job, err := r.api.Get(ctx, jobs(), instance.Namespace, transfer.JobName(instance.Name, jobSuffix))
+	job, err := r.reader.Get(ctx, jobs(), instance.Namespace, transfer.JobName(instance.Name, jobSuffix))
 	if apierrors.IsNotFound(err) || err == nil && !isControlledBy(job, instance) {
 		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
 	}
@@ -177,10 +177,10 @@ func isControlledBy(object *unstructured.Unstructured, instance v1.MySQLBackupIn
 // podsOf returns all Pods with the instance's label, whichever Job owns them.
 func (r *reconciler) podsOf(ctx context.Context, instance v1.MySQLBackupInstance, live bool) ([]corev1.Pod, error) {
 	value := transfer.LabelValue(instance.Name)
-	objects := r.api.Cached(pods()).Indexed(indexLabel, indexKey(instance.Namespace, value))
+	objects := r.reader.Cached(pods()).Indexed(indexLabel, indexKey(instance.Namespace, value))
 	if live {
 		var err error
-		if objects, err = r.api.List(ctx, pods(), instance.Namespace, transfer.Selector+","+transfer.LabelBackup+"="+value); err != nil {
+		if objects, err = r.reader.List(ctx, pods(), instance.Namespace, transfer.Selector+","+transfer.LabelBackup+"="+value); err != nil {
 			return nil, err
 		}
 	}
@@ -244,7 +244,7 @@ func (r *reconciler) observeWanted(ctx context.Context, instance v1.MySQLBackupI
 		seen.name = instance.Status.Cluster
 	}
 	cluster := v1.MySQLCluster{}
-	if object, found := r.api.Cached(clusters(r.kind)).Get(instance.Namespace, seen.name); found && seen.name != "" {
+	if object, found := r.reader.Cached(clusters(r.kind)).Get(instance.Namespace, seen.name); found && seen.name != "" {
 		if err := schema.Decode(object, &cluster); err != nil {
 			return err
 		}
@@ -266,7 +266,7 @@ func (r *reconciler) schedule(ctx context.Context, instance v1.MySQLBackupInstan
 	if instance.Spec.Schedule == "" || isRunning {
 		return nil, nil //nolint:nilnil // no schedule, and no error in looking for one
 	}
-	object, err := r.api.Get(ctx, schedules(r.kind), instance.Namespace, instance.Spec.Schedule)
+	object, err := r.reader.Get(ctx, schedules(r.kind), instance.Namespace, instance.Spec.Schedule)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // the same
 	}
@@ -294,7 +294,7 @@ func (r *reconciler) secret(ctx context.Context, namespace, name string) (secret
 	if name == "" {
 		return secret{}, nil
 	}
-	object, err := r.api.Get(ctx, secrets(), namespace, name)
+	object, err := r.reader.Get(ctx, secrets(), namespace, name)
 	if apierrors.IsNotFound(err) {
 		return secret{}, nil
 	}
@@ -310,7 +310,7 @@ func (r *reconciler) claim(ctx context.Context, namespace, name string) (*corev1
 	if name == "" {
 		return nil, nil //nolint:nilnil // no claim, and no error in looking for one
 	}
-	object, err := r.api.Get(ctx, claims(), namespace, name)
+	object, err := r.reader.Get(ctx, claims(), namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // the same
 	}
@@ -334,7 +334,7 @@ func (r *reconciler) observeRefusal(ctx context.Context, instance v1.MySQLBackup
 	if job == nil || err != nil {
 		return err
 	}
-	told, err := r.api.Regarding(ctx, job)
+	told, err := r.reader.Regarding(ctx, job)
 	if apierrors.IsForbidden(err) {
 		return nil
 	}

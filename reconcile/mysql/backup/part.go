@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -31,48 +30,48 @@ const (
 )
 
 // end makes one pass over an instance that is being deleted. Garbage collection deletes its children.
-func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
+func (r *reconciler) end(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	if !isHeld(instance) {
 		return reconcile.Outcome{}, nil
 	}
 	seen, err := r.observeRemains(ctx, instance)
 	if err != nil {
-		return r.unfinished(ctx, object, instance, err)
+		return r.unfinished(ctx, client, instance, err)
 	}
 	what, because := decideEnd(instance, seen)
 	switch what {
 	case deletionStepStop, deletionStepRemove, deletionStepClear, deletionStepWait, deletionStepNone:
 	case deletionStepKeep:
-		return r.release(ctx, object, instance, false, nil)
+		return r.release(ctx, client, instance, false, nil)
 	case deletionStepDone:
 		gone := reconcile.Event{Type: reconcile.Normal, Reason: reasonDataDeleted, Action: "Delete", Note: "the data is deleted: " + where(*instance.Status.Location)}
 		if onlyUnfinished(instance) {
 			gone.Note = "nothing is left of what failed attempts had stored: " + where(*instance.Status.Location)
 		}
-		return r.release(ctx, object, instance, true, &gone)
+		return r.release(ctx, client, instance, true, &gone)
 	case deletionStepWaitForUser:
 		r.memory.succeed(keyOf(instance))
 		r.memory.sights.End(keyOf(instance), sightRemoval)
 		return waitForUserOutcome(instance, because, seen.now), nil
 	case deletionStepAbandon:
-		return r.abandonData(ctx, object, instance, because)
+		return r.abandonData(ctx, client, instance, because)
 	}
-	if err := r.carryOut(ctx, object, instance, what); err != nil {
-		return r.unfinished(ctx, object, instance, err)
+	if err := r.carryOut(ctx, client, instance, what); err != nil {
+		return r.unfinished(ctx, client, instance, err)
 	}
 	r.memory.succeed(keyOf(instance))
 	return reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: transfer.ReasonDeleting, Message: because}, seen.now), RequeueAfter: helpEvery}, nil
 }
 
 // carryOut does what a step requires of the Jobs.
-func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, what deletionStep) error {
+func (r *reconciler) carryOut(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance, what deletionStep) error {
 	switch what {
 	case deletionStepStop:
-		return r.stop(ctx, instance)
+		return r.stop(ctx, client, instance)
 	case deletionStepRemove:
-		return r.remove(ctx, object, instance)
+		return r.remove(ctx, client, instance)
 	case deletionStepClear:
-		return r.clear(ctx, instance)
+		return r.clear(ctx, client, instance)
 	case deletionStepWait, deletionStepNone, deletionStepKeep, deletionStepDone, deletionStepWaitForUser, deletionStepAbandon:
 	}
 	return nil
@@ -80,16 +79,16 @@ func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstruct
 
 // unfinished ends a pass that could not do its work. It gives up what is refused for longer than patience. It gives up at once in a
 // namespace that is being deleted, because nothing can be created there.
-func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
+func (r *reconciler) unfinished(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
 	now, found := r.now(), whyUnfinished(err)
 	lapsed, isLapsed := errors.AsType[*markVoidError](err)
 	switch {
 	case isLapsed:
-		return r.abandonData(ctx, object, instance, lapsed.because)
+		return r.abandonData(ctx, client, instance, lapsed.because)
 	case reconcile.IsNamespaceTerminating(err):
-		return r.abandonData(ctx, object, instance, "the namespace is being deleted")
+		return r.abandonData(ctx, client, instance, "the namespace is being deleted")
 	case isRefusal(err) && now.Sub(r.memory.fail(keyOf(instance), instance.UID, now)) > patience:
-		return r.abandonData(ctx, object, instance, err.Error())
+		return r.abandonData(ctx, client, instance, err.Error())
 	case found == nil:
 		return reconcile.Outcome{}, err
 	}
@@ -116,16 +115,16 @@ func isRefusal(err error) bool {
 // abandonData releases an instance without deleting its data. It first reports where the data is: after the instance is gone, users could
 // not find it. The finalizer is removed in the next pass, when the API server has the event and the status. In a namespace that is being
 // deleted, which accepts no events, the status alone must be enough.
-func (r *reconciler) abandonData(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
+func (r *reconciler) abandonData(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
 	if isReportedLeft(instance.Status) {
-		return r.release(ctx, object, instance, true, nil)
+		return r.release(ctx, client, instance, true, nil)
 	}
 	left := reconcile.Event{Type: reconcile.Warning, Reason: transfer.ReasonDataLeft, Action: "Delete"}
 	left.Note = "the data was not deleted: " + because
 	if instance.Status.Location != nil {
 		left.Note = fmt.Sprintf("the data, if there is any, was not deleted and remains at %s: %s", where(*instance.Status.Location), because)
 	}
-	err := r.api.WriteEvent(ctx, object, left)
+	err := client.WriteEvent(ctx, left)
 	if found := report.FromError(err); found != nil {
 		return reconcile.Outcome{Status: deletionStatus(instance, *found, r.now()), RequeueAfter: helpEvery}, nil
 	}
@@ -146,18 +145,18 @@ func isReportedLeft(status v1.MySQLBackupInstanceStatus) bool {
 
 // release removes the finalizer, after it has deleted the Job that deleted the data: no later pass would delete that Job. settled means
 // that the data is dealt with, so that no other change of the instance matters.
-func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, settled bool, told *reconcile.Event) (reconcile.Outcome, error) {
+func (r *reconciler) release(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance, settled bool, told *reconcile.Event) (reconcile.Outcome, error) {
 	outcome := reconcile.Outcome{}
 	if told != nil {
 		outcome.Events = []reconcile.Event{*told}
 	}
 	// If the operator has no permission to delete the Job, Kubernetes deletes it after a while.
-	if err := r.clear(ctx, instance); err != nil && report.FromError(err) == nil {
+	if err := r.clear(ctx, client, instance); err != nil && report.FromError(err) == nil {
 		return reconcile.Outcome{}, err
 	}
-	_, err := r.hold(ctx, object, false)
+	_, err := r.hold(ctx, client, client.Owner(), false)
 	if settled && apierrors.IsConflict(err) {
-		err = r.releaseLive(ctx, object)
+		err = r.releaseLive(ctx, client)
 	}
 	if err != nil {
 		return reconcile.Outcome{}, err
@@ -167,15 +166,16 @@ func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructu
 
 // releaseLive removes the finalizer of an instance that another client has changed meanwhile, for example garbage collection its own
 // finalizer. The data is dealt with, and the Job that did so is gone: another pass would create that Job again.
-func (r *reconciler) releaseLive(ctx context.Context, object *unstructured.Unstructured) error {
-	live, err := r.api.Get(ctx, r.kind.GVR(), object.GetNamespace(), object.GetName())
+func (r *reconciler) releaseLive(ctx context.Context, client *reconcile.Client) error {
+	object := client.Owner()
+	live, err := r.reader.Get(ctx, r.kind.GVR(), object.GetNamespace(), object.GetName())
 	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != object.GetUID() {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	_, err = r.hold(ctx, live, false)
+	_, err = r.hold(ctx, client, live, false)
 	return err
 }
 
@@ -227,7 +227,7 @@ func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackup
 
 // observeRemoval reads the Job that deletes the data.
 func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev1.Pod, seen *deletionObserved) error {
-	object, found := r.api.Cached(jobs()).Get(instance.Namespace, transfer.JobName(instance.Name, removalSuffix))
+	object, found := r.reader.Cached(jobs()).Get(instance.Namespace, transfer.JobName(instance.Name, removalSuffix))
 	if !found {
 		return nil
 	}
@@ -260,7 +260,7 @@ func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupIn
 	if location.Claim == "" {
 		return r.observeBar(ctx, instance, seen)
 	}
-	for _, other := range r.api.Cached(r.kind.GVR()).Indexed(indexClaim, indexKey(instance.Namespace, location.Claim)) {
+	for _, other := range r.reader.Cached(r.kind.GVR()).Indexed(indexClaim, indexKey(instance.Namespace, location.Claim)) {
 		seen.shared = seen.shared || other.GetUID() != instance.UID
 	}
 	// A volume may never be free: backups write to it all the time, or its node is gone.
@@ -284,8 +284,8 @@ func onlyUnfinished(instance v1.MySQLBackupInstance) bool {
 
 // mayRemove reports whether the data must be deleted according to the API server, too. It returns a markVoidError if only a mark of
 // retention requires it, and the schedule is gone.
-func (r *reconciler) mayRemove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (bool, error) {
-	live, err := r.api.Get(ctx, r.kind.GVR(), instance.Namespace, instance.Name)
+func (r *reconciler) mayRemove(ctx context.Context, instance v1.MySQLBackupInstance) (bool, error) {
+	live, err := r.reader.Get(ctx, r.kind.GVR(), instance.Namespace, instance.Name)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -296,15 +296,15 @@ func (r *reconciler) mayRemove(ctx context.Context, object *unstructured.Unstruc
 	if err := schema.Decode(live, &latest); err != nil {
 		return false, err
 	}
-	if live.GetUID() != object.GetUID() || latest.DeletionTimestamp == nil || !isHeld(latest) || !holds(latest, latest.Spec.DeletionPolicy) {
+	if live.GetUID() != instance.UID || latest.DeletionTimestamp == nil || !isHeld(latest) || !holds(latest, latest.Spec.DeletionPolicy) {
 		return false, nil // the cache will show it soon, too
 	}
 	return true, r.stillMarked(ctx, latest)
 }
 
 // remove creates the Job that deletes the data, if the data must be deleted.
-func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) error {
-	if may, err := r.mayRemove(ctx, object, instance); err != nil || !may {
+func (r *reconciler) remove(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance) error {
+	if may, err := r.mayRemove(ctx, instance); err != nil || !may {
 		return err
 	}
 	if writes, err := r.stillWrites(ctx, instance); err != nil || writes {
@@ -312,7 +312,7 @@ func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructur
 	}
 	job := transfer.DeleteJob(r.removalOrder(instance))
 	job.Spec.WithTTLSecondsAfterFinished(removalKept)
-	_, err := r.api.Create(ctx, nil, job)
+	_, err := client.CreateUnowned(ctx, job)
 	if apierrors.IsAlreadyExists(err) {
 		return r.refuseForeignRemoval(ctx, instance, *job.Name)
 	}
@@ -341,7 +341,7 @@ func (r *reconciler) stillWrites(ctx context.Context, instance v1.MySQLBackupIns
 // refuseForeignRemoval checks who owns an existing Job with the name of the one that deletes data. A Job of the operator for another order
 // is found stale by the next pass.
 func (r *reconciler) refuseForeignRemoval(ctx context.Context, instance v1.MySQLBackupInstance, name string) error {
-	job, err := r.api.Get(ctx, jobs(), instance.Namespace, name)
+	job, err := r.reader.Get(ctx, jobs(), instance.Namespace, name)
 	if apierrors.IsNotFound(err) || err == nil && job.GetLabels()[transfer.LabelBackup] == transfer.LabelValue(instance.Name) && isOurs(job.GetLabels()) {
 		return nil
 	}
@@ -361,12 +361,12 @@ func isFinished(job batchv1.Job) bool {
 }
 
 // clear deletes the Job that deletes data, finished or not.
-func (r *reconciler) clear(ctx context.Context, instance v1.MySQLBackupInstance) error {
-	job, found := r.api.Cached(jobs()).Get(instance.Namespace, transfer.JobName(instance.Name, removalSuffix))
+func (r *reconciler) clear(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance) error {
+	job, found := r.reader.Cached(jobs()).Get(instance.Namespace, transfer.JobName(instance.Name, removalSuffix))
 	if !found || job.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return r.api.Delete(ctx, jobs(), job)
+	return client.Delete(ctx, jobs(), job)
 }
 
 func keyOf(instance v1.MySQLBackupInstance) types.NamespacedName {

@@ -117,7 +117,7 @@ func (r *reconciler) ask(ctx context.Context, instance v1.MySQLBackupInstance, s
 // transferClient returns a client for the Pods that copy a cluster. It uses the cluster's own CA, which the cluster's operator created.
 func (r *reconciler) transferClient(ctx context.Context, namespace, cluster string, now time.Time) (*transfer.Client, error) {
 	name := agent.AuthoritySecret(namespace, cluster)
-	object, err := r.api.Get(ctx, secrets(), r.home, name)
+	object, err := r.reader.Get(ctx, secrets(), r.home, name)
 	if err != nil {
 		return nil, err
 	}

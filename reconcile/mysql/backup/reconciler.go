@@ -29,7 +29,7 @@ const (
 var _ reconcile.Forgetter = (*reconciler)(nil) // the engine looks for it when it runs
 
 type reconciler struct {
-	api    *reconcile.Client
+	reader *reconcile.Reader
 	kind   schema.Kind
 	image  string
 	home   string
@@ -41,32 +41,32 @@ type reconciler struct {
 func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
 
 // Reconcile makes one pass over one instance.
-func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+func (r *reconciler) Reconcile(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var instance v1.MySQLBackupInstance
 	if err := schema.Decode(object, &instance); err != nil {
 		return reconcile.Outcome{}, err
 	}
 	if instance.DeletionTimestamp != nil {
-		return r.end(ctx, object, instance)
+		return r.end(ctx, client, instance)
 	}
 	if isOver(instance.Status.Phase) {
-		return r.rest(ctx, object, instance)
+		return r.rest(ctx, client, instance)
 	}
-	return r.pass(ctx, object, instance)
+	return r.pass(ctx, client, instance)
 }
 
 // rest handles a backup that is over. It keeps the mark and the finalizer in line with the schedule and the policy, and deletes a Job that
 // still runs. Nothing else changes.
-func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
+func (r *reconciler) rest(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	r.memory.forget(types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name})
-	changed, unsure := r.removeVoidMark(ctx, object, instance)
+	changed, unsure := r.removeVoidMark(ctx, client, instance)
 	if changed {
 		return reconcile.Outcome{}, unsure
 	}
-	if changed, err := r.hold(ctx, object, holds(instance, instance.Spec.DeletionPolicy)); changed || err != nil {
+	if changed, err := r.hold(ctx, client, client.Owner(), holds(instance, instance.Spec.DeletionPolicy)); changed || err != nil {
 		return reconcile.Outcome{}, errors.Join(unsure, err)
 	}
-	if err := errors.Join(unsure, r.retire(ctx, instance)); err != nil {
+	if err := errors.Join(unsure, r.retire(ctx, client, instance)); err != nil {
 		return reconcile.Outcome{}, err
 	}
 	outcome := reconcile.Outcome{Status: previousStatus(instance)}
@@ -78,7 +78,7 @@ func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured
 
 // retire deletes the Job of a backup that is over if the Job still runs. Either a container that is not the operator's still runs, or the
 // backup was given up while its Pod may still write. Nothing would ever delete what a Pod stores for a failed instance.
-func (r *reconciler) retire(ctx context.Context, instance v1.MySQLBackupInstance) error {
+func (r *reconciler) retire(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance) error {
 	object, err := r.ownJob(ctx, instance, false)
 	if object == nil || err != nil || object.GetDeletionTimestamp() != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *reconciler) retire(ctx context.Context, instance v1.MySQLBackupInstance
 	if err != nil || !goesOn(instance, transfer.Observe(transfer.CommandBackup, &job, ofJob(all, &job))) {
 		return err
 	}
-	return r.stop(ctx, instance)
+	return r.stop(ctx, client, instance)
 }
 
 // goesOn reports whether an unfinished Job continues after its backup is over.
@@ -100,16 +100,16 @@ func goesOn(instance v1.MySQLBackupInstance, state transfer.State) bool {
 }
 
 // pass makes one pass over a backup that is not over.
-func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
+func (r *reconciler) pass(ctx context.Context, client *reconcile.Client, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	seen, err := r.observe(ctx, instance)
 	if err != nil {
 		return r.troubled(instance, err)
 	}
-	if changed, err := r.hold(ctx, object, holds(instance, seen.settings.DeletionPolicy)); changed || err != nil {
+	if changed, err := r.hold(ctx, client, client.Owner(), holds(instance, seen.settings.DeletionPolicy)); changed || err != nil {
 		return r.troubled(instance, err)
 	}
 	decided := decide(instance, seen)
-	status, err := r.act(ctx, object, instance, seen, decided)
+	status, err := r.act(ctx, client, instance, seen, decided)
 	if err != nil {
 		return r.troubled(instance, err)
 	}
@@ -145,7 +145,7 @@ func isHeld(instance v1.MySQLBackupInstance) bool {
 }
 
 // hold adds or removes the finalizer. changed reports that it did; the object then differs from what the pass observed.
-func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured, wanted bool) (changed bool, err error) {
+func (r *reconciler) hold(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured, wanted bool) (changed bool, err error) {
 	others := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == transfer.FinalizerData })
 	if wanted == (len(others) < len(object.GetFinalizers())) {
 		return false, nil
@@ -154,7 +154,7 @@ func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured
 		others = append(others, transfer.FinalizerData)
 	}
 	// The patch includes the finalizers of others as the pass read them. It fails if that version is not the latest.
-	_, err = r.api.Patch(ctx, r.kind.GVR(), object, map[string]any{"metadata": map[string]any{"finalizers": others}})
+	_, err = client.Patch(ctx, r.kind.GVR(), object, map[string]any{"metadata": map[string]any{"finalizers": others}})
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}

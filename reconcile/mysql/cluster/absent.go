@@ -26,13 +26,13 @@ func absentInSync(cluster v1.MySQLCluster, seen observed) []string {
 
 // confirmAbsent reads the members live that are in the record and gone according to the caches. The record would no longer count on them.
 // But the caches may be older than the record: another operator, whose record this pass reads, may have created these members since.
-func (r *reconciler) confirmAbsent(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen *observed) error {
+func (r *reconciler) confirmAbsent(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen *observed) error {
 	absent := absentInSync(cluster, *seen)
 	if len(absent) == 0 {
 		return nil
 	}
 	n := namesOf(cluster)
-	set, err := r.liveSet(ctx, owner, n)
+	set, err := r.liveSet(ctx, client, n)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (r *reconciler) confirmAbsent(ctx context.Context, owner *unstructured.Unst
 		if member.Pod || !slices.Contains(absent, member.Name) {
 			continue
 		}
-		pod, err := r.api.Get(ctx, pods(), n.namespace, member.Name)
+		pod, err := r.reader.Get(ctx, pods(), n.namespace, member.Name)
 		if reconcile.IsGone(err) {
 			continue
 		}
@@ -58,27 +58,27 @@ func (r *reconciler) confirmAbsent(ctx context.Context, owner *unstructured.Unst
 }
 
 // liveSet reads the cluster's StatefulSet from the API server; nil if there is none.
-func (r *reconciler) liveSet(ctx context.Context, owner *unstructured.Unstructured, n names) (*appsv1.StatefulSet, error) {
-	object, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
+func (r *reconciler) liveSet(ctx context.Context, client *reconcile.Client, n names) (*appsv1.StatefulSet, error) {
+	object, err := r.reader.Get(ctx, statefulSets(), n.namespace, n.cluster)
 	if reconcile.IsGone(err) {
 		return nil, nil //nolint:nilnil // no StatefulSet, and no error in looking for one
 	}
 	if err != nil {
 		return nil, err
 	}
-	return ownSet(owner, object, n)
+	return ownSet(client, object, n)
 }
 
 // ownSet returns a StatefulSet that is the cluster's own; nil for one of another owner. One that is about to be adopted counts: its members
 // are running, and the operator must hear them before it decides anything about them.
-func ownSet(owner, object *unstructured.Unstructured, n names) (*appsv1.StatefulSet, error) {
-	if !mayBeOwn(owner, object, n) {
+func ownSet(client *reconcile.Client, object *unstructured.Unstructured, n names) (*appsv1.StatefulSet, error) {
+	if !mayBeOwn(client, object, n) {
 		return nil, nil //nolint:nilnil // none of its own, and no error in looking for one
 	}
 	set := &appsv1.StatefulSet{}
 	return set, schema.Decode(object, set)
 }
 
-func mayBeOwn(owner, object *unstructured.Unstructured, n names) bool {
-	return reconcile.CheckOwnership(owner, object, statefulSets(), n.labels()) == nil
+func mayBeOwn(client *reconcile.Client, object *unstructured.Unstructured, n names) bool {
+	return client.CheckOwnership(object, statefulSets(), n.labels()) == nil
 }

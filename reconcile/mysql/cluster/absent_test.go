@@ -61,7 +61,7 @@ func TestAMemberOfTheRecordIsNotGoneBecauseACacheSaysSo(t *testing.T) {
 				cluster.Name, cluster.UID = "db0", "uid0"
 				cluster.Status.Primary, cluster.Status.InSync = "db0-0", []string{"db0-0", "db0-1", "db0-2", "db0-3"}
 			})
-			seen, err := s.observe(t.Context(), s.owner(t, "db0"), cluster, nil)
+			seen, err := s.observe(t.Context(), s.client(t, "db0"), cluster, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,17 +75,16 @@ func TestAMemberOfTheRecordIsNotGoneBecauseACacheSaysSo(t *testing.T) {
 func TestAStatefulSetThatTheCacheLacksIsReadLive(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
-	owner := s.owner(t, "db0").DeepCopy()
-	owner.SetName("db9")
+	client := s.client(t, "db0")
 	n := names{"shop", "db9"}
 	var seen observed
-	if err := s.observeChildren(t.Context(), owner, n, &seen); err != nil || seen.set != nil {
+	if err := s.observeChildren(t.Context(), client, n, &seen); err != nil || seen.set != nil {
 		t.Fatalf("there is no StatefulSet, and %v was seen (%v)", seen.set, err)
 	}
 	set := liveSetOf(2)
 	set.Name, set.Labels = "db9", n.labels()
 	s.live.Store("statefulsets/db9", set)
-	if err := s.observeChildren(t.Context(), owner, n, &seen); err != nil {
+	if err := s.observeChildren(t.Context(), client, n, &seen); err != nil {
 		t.Fatal(err)
 	}
 	if scaleOf(seen) != 2 {

@@ -41,7 +41,7 @@ type applyResult struct {
 }
 
 // applyChildren applies every child. As long as neither the children nor their inputs change, it builds and compares nothing.
-func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
+func (r *reconciler) applyChildren(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	of := childInputs{uid: cluster.UID, digest: digest(
 		seen.versions, strconv.FormatInt(cluster.Generation, 10), cluster.Status.Primary, seen.route, cluster.Annotations[AnnotationRestartPrimary],
@@ -50,9 +50,9 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	if r.memory.isMade(keyOf(cluster), of) {
 		return applyResult{}, nil
 	}
-	done, err := r.applyMembers(ctx, owner, cluster, seen, decision)
+	done, err := r.applyMembers(ctx, client, cluster, seen, decision)
 	// Clients read this ConfigMap, and no Pod needs it. It is applied even if the members are not, and the other way round.
-	told, untold := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
+	told, untold := client.Apply(ctx, trustMap(n, seen.bundle))
 	done.unsettled = done.unsettled || told != reconcile.Unchanged
 	err = joined(err, untold)
 	if err == nil && !done.unsettled {
@@ -74,7 +74,7 @@ func joined(one, other error) error {
 
 // applyMembers applies what members consist of and how clients reach them. The order matters for a new cluster: what Pods mount comes
 // before the StatefulSet, which is the last one.
-func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
+func (r *reconciler) applyMembers(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	if isInnoDBOnly(cluster, seen) {
 		cluster = withTableDefaults(cluster)
@@ -83,7 +83,7 @@ func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstr
 		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
 		writeService(n, cluster, seen.route), readService(n, cluster, seen.route, decision.ReadFromPrimary), budget(n),
 	}
-	if cluster.Spec.Network != nil || r.hasNetworkPolicy(owner, n) {
+	if cluster.Spec.Network != nil || r.hasNetworkPolicy(client, n) {
 		children = append(children, networkPolicy(n, cluster, r.operator))
 	}
 	if decision.Scale > 0 {
@@ -91,19 +91,19 @@ func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstr
 			return applyResult{}, err
 		}
 	}
-	unsettled, err := r.applyAll(ctx, owner, children)
+	unsettled, err := r.applyAll(ctx, client, children)
 	if err != nil || decision.Scale == 0 {
 		return applyResult{unsettled: unsettled}, err
 	}
-	done, err := r.applySet(ctx, owner, cluster, seen, decision.Scale)
+	done, err := r.applySet(ctx, client, cluster, seen, decision.Scale)
 	done.unsettled = done.unsettled || unsettled
 	return done, err
 }
 
 // applyAll applies children one after the other. unsettled reports whether one of them was changed, or could not be applied.
-func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructured, children []any) (unsettled bool, err error) {
+func (r *reconciler) applyAll(ctx context.Context, client *reconcile.Client, children []any) (unsettled bool, err error) {
 	for _, child := range children {
-		change, err := r.api.Apply(ctx, owner, child)
+		change, err := client.Apply(ctx, child)
 		if err != nil {
 			return true, err
 		}
@@ -114,15 +114,15 @@ func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructu
 
 // hasNetworkPolicy reports whether the cluster has a NetworkPolicy: one that was created for spec.network must be opened when the field is
 // removed.
-func (r *reconciler) hasNetworkPolicy(owner *unstructured.Unstructured, n names) bool {
-	made, found := r.api.Cached(networkPolicies()).Get(n.namespace, n.cluster)
-	return found && reconcile.CheckOwnership(owner, made, networkPolicies(), n.labels()) == nil
+func (r *reconciler) hasNetworkPolicy(client *reconcile.Client, n names) bool {
+	made, found := r.reader.Cached(networkPolicies()).Get(n.namespace, n.cluster)
+	return found && client.CheckOwnership(made, networkPolicies(), n.labels()) == nil
 }
 
 // routed returns the member that the Service for writes selects until there is a primary on record: the one that it selected before. So the
 // adoption of running members does not cut off their clients.
 func (r *reconciler) routed(n names) string {
-	if service, found := r.api.Cached(services()).Get(n.namespace, n.cluster); found {
+	if service, found := r.reader.Cached(services()).Get(n.namespace, n.cluster); found {
 		member, _, _ := unstructured.NestedString(service.Object, "spec", "selector", labelPod)
 		if _, ok := n.ordinal(member); ok {
 			return member
@@ -150,7 +150,7 @@ func wantedStorage(cluster v1.MySQLCluster) resource.Quantity {
 // StatefulSet controller would use such a claim without a check.
 func (r *reconciler) refuseForeignVolumes(ctx context.Context, n names, seen observed, scale int) error {
 	for ordinal := scaleOf(seen); ordinal < scale; ordinal++ {
-		found, err := r.api.Get(ctx, volumes(), n.namespace, n.volume(ordinal))
+		found, err := r.reader.Get(ctx, volumes(), n.namespace, n.volume(ordinal))
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -171,14 +171,14 @@ func isOwnVolume(n names, claim *unstructured.Unstructured) bool {
 
 // expandVolumes raises the claims to the size in spec.storage. It never lowers a claim; the schema already refuses that. A refusal by the
 // API server is a problem. Any other failure is a transient error.
-func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observed) (*report.Problem, error) {
+func (r *reconciler) expandVolumes(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed) (*report.Problem, error) {
 	wanted := wantedStorage(cluster)
 	for _, volume := range seen.volumes {
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
 		if volume.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 || !isMember(volume.Name, seen) {
 			continue
 		}
-		if found, err := r.growClaim(ctx, volume, wanted); found != nil || err != nil {
+		if found, err := r.growClaim(ctx, client, volume, wanted); found != nil || err != nil {
 			return found, err
 		}
 	}
@@ -186,10 +186,10 @@ func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster,
 }
 
 // growClaim raises one claim to a size.
-func (r *reconciler) growClaim(ctx context.Context, volume corev1.PersistentVolumeClaim, wanted resource.Quantity) (*report.Problem, error) {
+func (r *reconciler) growClaim(ctx context.Context, client *reconcile.Client, volume corev1.PersistentVolumeClaim, wanted resource.Quantity) (*report.Problem, error) {
 	claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
 		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
-	_, err := r.api.ApplyFields(ctx, managerStorage, claim)
+	_, err := client.ApplyFields(ctx, managerStorage, claim)
 	if err != nil && report.FromError(err) == nil {
 		return nil, fmt.Errorf("expand %s to %s: %w", volume.Name, wanted.String(), err)
 	}
@@ -211,7 +211,7 @@ func isMember(volume string, seen observed) bool {
 
 // assign sends every member its assignment, if that differs from the one that the member follows. It is no error if a member has stopped
 // answering or knows better, or if the record has changed meanwhile: told is false then, and the next pass comes soon.
-func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observed, decision replication.Decision) (told bool, err error) {
+func (r *reconciler) assign(ctx context.Context, client *reconcile.Client, agents *agent.Client, seen observed, decision replication.Decision) (told bool, err error) {
 	told = true
 	var failures []error
 	for _, member := range seen.members {
@@ -220,7 +220,7 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 			continue
 		}
 		if wanted.Relaxes(*member.Status) {
-			err := r.confirmRecord(ctx, owner, wanted.Record)
+			err := r.confirmRecord(ctx, client, wanted.Record)
 			if errors.Is(err, errRecordMoved) {
 				return false, errors.Join(failures...) // the rest of this pass is outdated as well
 			}
@@ -242,8 +242,8 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 // member what depends on it, because a cache may be older than another operator's decision.
 var errRecordMoved = errors.New("the cluster's record has changed since this pass read it; the operator looks again")
 
-func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unstructured, record replication.Record) error {
-	cluster, err := r.liveCluster(ctx, owner)
+func (r *reconciler) confirmRecord(ctx context.Context, client *reconcile.Client, record replication.Record) error {
+	cluster, err := r.liveCluster(ctx, client)
 	if err == nil && !recordOf(cluster.Status).Equal(record) {
 		return errRecordMoved
 	}
@@ -252,9 +252,10 @@ func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unst
 
 // liveCluster reads the cluster from the API server. It returns errRecordMoved for a cluster that is being deleted, or for another one of
 // its name.
-func (r *reconciler) liveCluster(ctx context.Context, owner *unstructured.Unstructured) (v1.MySQLCluster, error) {
+func (r *reconciler) liveCluster(ctx context.Context, client *reconcile.Client) (v1.MySQLCluster, error) {
 	var cluster v1.MySQLCluster
-	live, err := r.api.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
+	owner := client.Owner()
+	live, err := r.reader.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
 	if err != nil {
 		return cluster, err
 	}
@@ -266,7 +267,7 @@ func (r *reconciler) liveCluster(ctx context.Context, owner *unstructured.Unstru
 }
 
 // labelRoles sets each member's role as a label of its Pod.
-func (r *reconciler) labelRoles(ctx context.Context, seen observed, record replication.Record) error {
+func (r *reconciler) labelRoles(ctx context.Context, client *reconcile.Client, seen observed, record replication.Record) error {
 	if record.Primary == "" {
 		return nil // no member has a role yet
 	}
@@ -279,7 +280,7 @@ func (r *reconciler) labelRoles(ctx context.Context, seen observed, record repli
 			continue
 		}
 		labelled := corev1ac.Pod(pod.Name, pod.Namespace).WithLabels(map[string]string{roleLabel: role})
-		if _, err := r.api.ApplyFields(ctx, managerRole, labelled); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := client.ApplyFields(ctx, managerRole, labelled); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("label %s as %s: %w", pod.Name, role, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -12,7 +11,7 @@ import (
 )
 
 // applySet applies the StatefulSet. While a change must wait or is held back, it applies only the number of members and the partition.
-func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, scale int) (applyResult, error) {
+func (r *reconciler) applySet(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, scale int) (applyResult, error) {
 	spec := setSpec{agentImage: r.operator.Image, scale: scale, claimSize: claimSize(cluster, seen), innoDBOnly: isInnoDBOnly(cluster, seen)}
 	if seen.set != nil {
 		spec.version = seen.set.ResourceVersion
@@ -20,24 +19,24 @@ func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructu
 	stays := applyResult{unsettled: true, waits: rolloutOf(cluster, seen).opening().waits != ""}
 	if !stays.waits {
 		var err error
-		if stays.held, err = r.settingsProblem(ctx, owner, cluster, seen, spec); err != nil {
+		if stays.held, err = r.settingsProblem(ctx, client, cluster, seen, spec); err != nil {
 			return stays, err
 		}
 	}
 	if stays.waits || stays.held != nil {
-		rolled, err := r.keepTemplate(ctx, owner, cluster, seen, spec)
+		rolled, err := r.keepTemplate(ctx, client, cluster, seen, spec)
 		stays.rolled = rolled
 		return stays, err
 	}
-	plan, err := r.planRoll(ctx, owner, cluster, seen, func(partition *int32) (bool, error) {
+	plan, err := r.planRoll(ctx, client, cluster, seen, func(partition *int32) (bool, error) {
 		spec.partition = partition
-		return r.api.IsApplied(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
+		return client.IsApplied(ctx, statefulSet(namesOf(cluster), cluster, spec))
 	})
 	if err != nil || plan.waits {
 		return applyResult{unsettled: true, waits: plan.waits}, err
 	}
 	spec.partition = plan.partition
-	change, err := r.api.Apply(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
+	change, err := client.Apply(ctx, statefulSet(namesOf(cluster), cluster, spec))
 	if err != nil {
 		return applyResult{unsettled: true}, err
 	}
@@ -47,17 +46,17 @@ func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructu
 
 // keepTemplate sets how many members the StatefulSet asks for, and continues an update that is in progress as usual. The members keep the
 // template that the operator applied last, and so do those that Kubernetes creates again.
-func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, spec setSpec) (rolled bool, err error) {
+func (r *reconciler) keepTemplate(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, spec setSpec) (rolled bool, err error) {
 	if seen.set == nil {
 		return false, nil
 	}
 	has := cluster
 	has.Spec.Image = imageOf(*seen.set)
-	plan, err := r.planRoll(ctx, owner, has, seen, func(*int32) (bool, error) { return true, nil })
+	plan, err := r.planRoll(ctx, client, has, seen, func(*int32) (bool, error) { return true, nil })
 	if err != nil || scaleOf(seen) == spec.scale && partitionOf(*seen.set) == plan.first() {
 		return false, err
 	}
-	live, err := r.liveSet(ctx, owner, namesOf(cluster))
+	live, err := r.liveSet(ctx, client, namesOf(cluster))
 	if live == nil || err != nil {
 		return false, err
 	}
@@ -66,7 +65,7 @@ func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstr
 		return false, err // another client created it, and the operator has not adopted it yet
 	}
 	kept.WithResourceVersion(spec.version).Spec.WithReplicas(int32(spec.scale)).WithUpdateStrategy(updateStrategy(plan.partition)) //nolint:gosec // the schema bounds it far below
-	change, err := r.api.Apply(ctx, owner, kept)
+	change, err := client.Apply(ctx, kept)
 	return change != reconcile.Unchanged, err
 }
 
@@ -94,7 +93,7 @@ func (p rolloutPlan) first() int {
 // planRoll decides about an update. hasIt reports whether the StatefulSet already has the template that the pass applies, with a partition.
 // The partition is lowered only for a change that is allowed, that the StatefulSet already has, and that this pass does not replace by
 // another. The template of a later change comes together with the partition that holds it back.
-func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, hasIt func(*int32) (bool, error)) (rolloutPlan, error) {
+func (r *reconciler) planRoll(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, hasIt func(*int32) (bool, error)) (rolloutPlan, error) {
 	now := rolloutOf(cluster, seen)
 	wanted := now.opening().bound
 	if lowered, maybe := now.lowered(); maybe {
@@ -109,7 +108,7 @@ func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructu
 		}
 	}
 	if wanted < now.partition {
-		err := r.confirmRoll(ctx, owner, cluster)
+		err := r.confirmRoll(ctx, client, cluster)
 		if errors.Is(err, errRecordMoved) {
 			return rolloutPlan{partition: number(now.partition), doubtful: true}, nil
 		}
@@ -129,8 +128,8 @@ func number(ordinal int) *int32 {
 }
 
 // confirmRoll checks that the live cluster still has the primary, the permission and the spec that a partition was decided on.
-func (r *reconciler) confirmRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster) error {
-	live, err := r.liveCluster(ctx, owner)
+func (r *reconciler) confirmRoll(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster) error {
+	live, err := r.liveCluster(ctx, client)
 	isSame := live.Status.Primary == cluster.Status.Primary && allowedUpdate(live) == allowedUpdate(cluster) && live.Generation == cluster.Generation
 	if err == nil && !isSame {
 		return errRecordMoved

@@ -78,7 +78,7 @@ func TestPausedAndDeletedClustersKeepNoConnections(t *testing.T) {
 			}
 			r := reconciler{memory: newMemory(), now: time.Now}
 			r.memory.keep(keyOf(cluster), clusterMemory{uid: cluster.UID, agents: agents})
-			if _, err := r.Reconcile(t.Context(), &unstructured.Unstructured{Object: content}); err != nil {
+			if _, err := r.Reconcile(t.Context(), nil, &unstructured.Unstructured{Object: content}); err != nil {
 				t.Fatal(err)
 			}
 			select {

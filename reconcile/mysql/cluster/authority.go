@@ -28,7 +28,7 @@ const (
 // readAuthorities returns the CAs that the operator keeps for a cluster, and the Secret as it was read; both are nil if there is no Secret.
 // A Secret that is damaged, or that belongs to an earlier cluster of that name, has no CAs.
 func (r *reconciler) readAuthorities(ctx context.Context, n names, cluster types.UID) (agent.Authorities, *unstructured.Unstructured, error) {
-	found, err := r.api.Get(ctx, secrets(), r.operator.Home, n.authority())
+	found, err := r.reader.Get(ctx, secrets(), r.operator.Home, n.authority())
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
@@ -53,27 +53,27 @@ func (r *reconciler) readAuthorities(ctx context.Context, n names, cluster types
 }
 
 // writeAuthorities replaces the CAs that were read.
-func (r *reconciler) writeAuthorities(ctx context.Context, n names, cluster types.UID, held agent.Authorities, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *reconciler) writeAuthorities(ctx context.Context, client *reconcile.Client, n names, held agent.Authorities, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	data, err := held.Data()
 	if err != nil {
 		return nil, err
 	}
-	labels := map[string]string{labelManagedBy: managedBy, labelUID: string(cluster)}
+	labels := map[string]string{labelManagedBy: managedBy, labelUID: string(client.Owner().GetUID())}
 	if read == nil {
-		return r.api.Create(ctx, nil, &corev1.Secret{
+		return client.CreateUnowned(ctx, &corev1.Secret{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 			ObjectMeta: metav1.ObjectMeta{Name: n.authority(), Namespace: r.operator.Home, Labels: labels},
 			Type:       corev1.SecretTypeOpaque, Data: data,
 		})
 	}
 	metadata := map[string]any{"labels": labels, "annotations": map[string]any{annotationTold: nil, annotationClientsTold: nil}}
-	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
+	return client.Patch(ctx, secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
 }
 
 // recordDistribution records in one of these annotations when members or clients got the newest CA.
-func (r *reconciler) noteTold(ctx context.Context, read *unstructured.Unstructured, annotation string, at time.Time) (*unstructured.Unstructured, error) {
+func (r *reconciler) noteTold(ctx context.Context, client *reconcile.Client, read *unstructured.Unstructured, annotation string, at time.Time) (*unstructured.Unstructured, error) {
 	told := map[string]any{annotation: at.UTC().Format(time.RFC3339)}
-	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})
+	return client.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})
 }
 
 // readDistribution returns that time; zero if it is not recorded.
@@ -99,22 +99,22 @@ func encoded(data map[string][]byte) map[string]any {
 
 // HandleDeletion implements reconcile.DeletionHandler: it deletes the Secret with the CAs of a deleted cluster. If it is not certain that
 // the cluster is gone, the Secret stays.
-func (r *reconciler) HandleDeletion(ctx context.Context, key types.NamespacedName) error {
+func (r *reconciler) HandleDeletion(ctx context.Context, client *reconcile.Client, key types.NamespacedName) error {
 	n := names{key.Namespace, key.Name}
-	if !r.api.WorksIn(n.namespace) {
+	if !r.reader.WorksIn(n.namespace) {
 		return nil
 	}
-	secret, err := r.api.Get(ctx, secrets(), r.operator.Home, n.authority())
+	secret, err := r.reader.Get(ctx, secrets(), r.operator.Home, n.authority())
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil || secret.GetLabels()[labelManagedBy] != managedBy || secret.GetLabels()[labelUID] == "" {
 		return err
 	}
-	_, err = r.api.Get(ctx, r.resource, n.namespace, n.cluster)
+	_, err = r.reader.Get(ctx, r.resource, n.namespace, n.cluster)
 	switch {
 	case apierrors.IsNotFound(err):
-		return r.api.Delete(ctx, secrets(), secret)
+		return client.Delete(ctx, secrets(), secret)
 	case apierrors.IsForbidden(err):
 		logr.FromContextOrDiscard(ctx).Info("cannot check whether the cluster is gone, keeping its CA", "error", err.Error())
 		return nil
@@ -124,7 +124,7 @@ func (r *reconciler) HandleDeletion(ctx context.Context, key types.NamespacedNam
 
 // ListDeleted implements reconcile.DeletionHandler: it returns the clusters that have a Secret with CAs.
 func (r *reconciler) ListDeleted(ctx context.Context) ([]types.NamespacedName, error) {
-	found, err := r.api.List(ctx, secrets(), r.operator.Home, labelManagedBy+"="+managedBy+","+labelUID)
+	found, err := r.reader.List(ctx, secrets(), r.operator.Home, labelManagedBy+"="+managedBy+","+labelUID)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
@@ -138,14 +137,14 @@ func isAtRest(status v1.MySQLClusterStatus) bool {
 }
 
 // settle returns what to remember of a cluster after a full pass that had nothing to do; nil if there was something.
-func (r passResult) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
+func (r passResult) settle(version string, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
 	cluster, seen := r.cluster, r.seen
 	if r.problem != nil || r.children.unsettled || !isAtRest(status) ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}
 	s := &restingCluster{
-		uid: cluster.UID, version: object.GetResourceVersion(), children: digest(seen.versions), agents: known.agents, view: view(cluster, seen),
+		uid: cluster.UID, version: version, children: digest(seen.versions), agents: known.agents, view: view(cluster, seen),
 		addresses: seen.addresses(), said: steadyOfAll(seen.members), readFromPrimary: r.decision.ReadFromPrimary,
 		until: known.lookAgain(secretsEvery),
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
@@ -43,12 +42,6 @@ func atRest(t *testing.T) (*scene, passResult) {
 	return s, found
 }
 
-func object(version string) *unstructured.Unstructured {
-	made := &unstructured.Unstructured{Object: map[string]any{}}
-	made.SetResourceVersion(version)
-	return made
-}
-
 func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -72,7 +65,7 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 	} {
 		_, found := atRest(t)
 		test.change(&found)
-		if got := found.settle(object("7"), found.status(), clusterMemory{}); (got != nil) != test.want {
+		if got := found.settle("7", found.status(), clusterMemory{}); (got != nil) != test.want {
 			t.Errorf("%s: settled %t, want %t", name, got != nil, test.want)
 		}
 	}
@@ -104,7 +97,7 @@ func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
 		"another agent": {2, func(m *replication.Member) { m.Status.Protocol = 0 }, false},
 	} {
 		scene, found := atRest(t)
-		known := found.settle(object("7"), found.status(), clusterMemory{})
+		known := found.settle("7", found.status(), clusterMemory{})
 		if known == nil {
 			t.Fatal("a cluster as it should be is not settled")
 		}
@@ -124,7 +117,7 @@ func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
 func TestASettledClusterIsLookedAtAgainWhenAnythingHasAnotherVersion(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 2)
-	owner := s.owner(t, "db1")
+	owner := s.client(t, "db1").Owner()
 	n, now := names{"shop", "db1"}, time.Unix(5000, 0)
 	s.now = func() time.Time { return now }
 	key := types.NamespacedName{Namespace: "shop", Name: "db1"}
@@ -179,7 +172,7 @@ func TestALookIsShortWhereAMemberHangs(t *testing.T) {
 	}
 	defer silent.Close()
 	_, found := atRest(t)
-	known := found.settle(object("7"), found.status(), clusterMemory{agents: agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, agentTimeout)})
+	known := found.settle("7", found.status(), clusterMemory{agents: agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, agentTimeout)})
 	known.addresses = slices.Repeat([]string{"127.0.77.1"}, 3)
 	began := time.Now()
 	if known.holds(t.Context()) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/pki"
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
@@ -48,8 +49,8 @@ type certificateState struct {
 type certificateCheck struct {
 	names
 	situation
-	owner *unstructured.Unstructured
-	now   time.Time
+	client *reconcile.Client
+	now    time.Time
 	// uses identifies the files that all members were seen to use.
 	uses string
 	// kept and given are the two Secrets as they were read, nil if missing: the operator's, and the members' with its content.
@@ -79,11 +80,11 @@ func (r *reconciler) certificates(ctx context.Context, l certificateCheck) (cert
 
 func (r *reconciler) observeCertificates(ctx context.Context, l *certificateCheck) error {
 	var err error
-	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.names, l.owner.GetUID()); err != nil {
+	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.names, l.client.Owner().GetUID()); err != nil {
 		return err
 	}
 	l.membersHaveCASince, l.clientsHaveCASince = readDistribution(l.kept, annotationTold), readDistribution(l.kept, annotationClientsTold)
-	if l.given, err = r.ownSecret(ctx, l.owner, l.names, l.certificate()); err != nil {
+	if l.given, err = r.ownSecret(ctx, l.client, l.names, l.certificate()); err != nil {
 		return err
 	}
 	if err := l.readGiven(); err != nil {
@@ -96,7 +97,7 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *certificateChec
 		return nil
 	}
 	// A client that may only write Secrets must not make the operator trust a CA. Creating a StatefulSet takes the permission to run Pods.
-	exist, err := r.membersExist(ctx, l.owner, l.names)
+	exist, err := r.membersExist(ctx, l.client, l.names)
 	if err != nil || !exist {
 		return err
 	}
@@ -108,7 +109,7 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *certificateChec
 
 // observePublished checks whether clients can read which CAs to trust.
 func (r *reconciler) observePublished(ctx context.Context, l *certificateCheck) error {
-	found, err := r.api.Get(ctx, configs(), l.namespace, l.trust())
+	found, err := r.reader.Get(ctx, configs(), l.namespace, l.trust())
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -155,7 +156,7 @@ func (r *reconciler) takeStep(ctx context.Context, l *certificateCheck, due next
 	if err != nil {
 		return err
 	}
-	written, err := r.writeAuthorities(ctx, l.names, l.owner.GetUID(), held, l.kept)
+	written, err := r.writeAuthorities(ctx, l.client, l.names, held, l.kept)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (r *reconciler) takeStep(ctx context.Context, l *certificateCheck, due next
 
 // note records in an annotation that members or clients have the newest CA by now.
 func (r *reconciler) note(ctx context.Context, l *certificateCheck, annotation string, told *time.Time) error {
-	written, err := r.noteTold(ctx, l.kept, annotation, l.now)
+	written, err := r.noteTold(ctx, l.client, l.kept, annotation, l.now)
 	if err != nil {
 		return err
 	}
@@ -187,9 +188,9 @@ func (r *reconciler) give(ctx context.Context, l *certificateCheck, issuer *tls.
 	var written *unstructured.Unstructured
 	var err error
 	if l.given == nil {
-		written, err = r.createSecret(ctx, l.owner, l.names, l.certificate(), data)
+		written, err = r.createSecret(ctx, l.client, l.names, l.certificate(), data)
 	} else {
-		written, err = r.api.Patch(ctx, secrets(), l.given, map[string]any{"data": encoded(data)})
+		written, err = l.client.Patch(ctx, secrets(), l.given, map[string]any{"data": encoded(data)})
 	}
 	if err != nil {
 		return err

@@ -33,9 +33,9 @@ func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) rec
 		Rules: rules(),
 		// To keep the CAs of clusters, and to list them.
 		OwnRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "create", "patch", "delete"}}},
-		New: func(api *reconcile.Client) reconcile.Reconciler {
+		New: func(reader *reconcile.Reader) reconcile.Reconciler {
 			return &reconciler{
-				api: api, resource: kind.GVR(), operator: operator, now: now,
+				reader: reader, resource: kind.GVR(), operator: operator, now: now,
 				memory: newMemory(),
 			}
 		},

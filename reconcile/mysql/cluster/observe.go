@@ -9,9 +9,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
@@ -39,39 +39,39 @@ type observed struct {
 }
 
 // observe reads the children from the caches and asks the agents.
-func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, agents *agent.Client) (observed, error) {
+func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, agents *agent.Client) (observed, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	seen := observed{now: r.now(), route: cluster.Status.Primary}
 	if seen.route == "" {
 		seen.route = r.routed(n)
 	}
 	seen.versions = r.versions(n)
-	if err := r.observeChildren(ctx, owner, n, &seen); err != nil {
+	if err := r.observeChildren(ctx, client, n, &seen); err != nil {
 		return seen, err
 	}
 	if err := r.observeRefusal(ctx, n, &seen); err != nil {
 		return seen, err
 	}
 	seen.members = membersOf(n, cluster, seen)
-	if err := r.confirmAbsent(ctx, owner, cluster, &seen); err != nil {
+	if err := r.confirmAbsent(ctx, client, cluster, &seen); err != nil {
 		return seen, err
 	}
 	askAgents(ctx, agents, cluster.Status.Primary, seen.members, seen.addresses())
 	return seen, nil
 }
 
-func (r *reconciler) observeChildren(ctx context.Context, owner *unstructured.Unstructured, n names, seen *observed) error {
+func (r *reconciler) observeChildren(ctx context.Context, client *reconcile.Client, n names, seen *observed) error {
 	var err error
-	if object, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster); found {
-		seen.set, err = ownSet(owner, object, n)
+	if object, found := r.reader.Cached(statefulSets()).Get(n.namespace, n.cluster); found {
+		seen.set, err = ownSet(client, object, n)
 	} else {
-		seen.set, err = r.liveSet(ctx, owner, n) // another operator, whose record this pass reads, may have created it
+		seen.set, err = r.liveSet(ctx, client, n) // another operator, whose record this pass reads, may have created it
 	}
 	if err != nil {
 		return err
 	}
 	if seen.set != nil {
-		for _, object := range r.api.Cached(pods()).Owned(seen.set.UID) {
+		for _, object := range r.reader.Cached(pods()).Owned(seen.set.UID) {
 			var pod corev1.Pod
 			if err := schema.Decode(object, &pod); err != nil {
 				return err
@@ -79,7 +79,7 @@ func (r *reconciler) observeChildren(ctx context.Context, owner *unstructured.Un
 			seen.pods = append(seen.pods, pod)
 		}
 	}
-	for _, object := range r.api.Cached(volumes()).Indexed(indexCluster, n.key()) {
+	for _, object := range r.reader.Cached(volumes()).Indexed(indexCluster, n.key()) {
 		var volume corev1.PersistentVolumeClaim
 		if err := schema.Decode(object, &volume); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (r *reconciler) versions(n names) string {
 	all := []string{}
 	one := func(resource apischema.GroupVersionResource, names ...string) {
 		for _, name := range names {
-			all = append(all, r.api.CachedVersion(resource, n.namespace, name))
+			all = append(all, r.reader.CachedVersion(resource, n.namespace, name))
 		}
 	}
 	one(accounts(), n.cluster)
@@ -104,7 +104,7 @@ func (r *reconciler) versions(n names) string {
 	one(networkPolicies(), n.cluster)
 	one(statefulSets(), n.cluster)
 	for _, resource := range []apischema.GroupVersionResource{pods(), volumes()} {
-		all = append(all, r.api.CachedVersions(resource, indexCluster, n.key())...)
+		all = append(all, r.reader.CachedVersions(resource, indexCluster, n.key())...)
 	}
 	return strings.Join(all, " ")
 }

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
@@ -21,7 +20,7 @@ type certificateScene struct {
 	*shopOf
 	t       *testing.T
 	cluster v1.MySQLCluster
-	owner   *unstructured.Unstructured
+	pass    *reconcile.Client
 	at      time.Time
 }
 
@@ -31,7 +30,7 @@ func newOffice(t *testing.T) *certificateScene {
 	o.cluster = aCluster(3, func(cluster *v1.MySQLCluster) {
 		cluster.Name, cluster.UID, cluster.Status.Primary = "db0", "uid0", "db0-0"
 	})
-	o.owner = o.shopOf.owner(t, "db0")
+	o.pass = o.client(t, "db0")
 	o.now = func() time.Time { return o.at }
 	if known, err := o.look(); err != nil || known.agents == nil {
 		t.Fatalf("the operator does not reach the members of a new cluster: %v", err)
@@ -41,7 +40,7 @@ func newOffice(t *testing.T) *certificateScene {
 
 func (o *certificateScene) look() (clusterMemory, error) {
 	o.t.Helper()
-	known, _, err := o.prerequisites(o.t.Context(), o.owner, o.cluster)
+	known, _, err := o.prerequisites(o.t.Context(), o.pass, o.cluster)
 	return known, err
 }
 
@@ -180,12 +179,12 @@ func (s *shopOf) failsOver(t *testing.T, made ...string) {
 		cluster.Name, cluster.UID = "db0", "uid0"
 		cluster.Status.Primary, cluster.Status.InSync = "db0-1", []string{"db0-1", "db0-2"}
 	})
-	owner := s.owner(t, "db0")
+	client := s.client(t, "db0")
 	seen := observed{now: time.Now(), bundle: []byte("pem"), route: "db0-1"}
-	if err := s.observeChildren(t.Context(), owner, names{"shop", "db0"}, &seen); err != nil {
+	if err := s.observeChildren(t.Context(), client, names{"shop", "db0"}, &seen); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.applyChildren(t.Context(), owner, cluster, seen, replication.Decision{Record: recordOf(cluster.Status), Scale: 3})
+	_, err := s.applyChildren(t.Context(), client, cluster, seen, replication.Decision{Record: recordOf(cluster.Status), Scale: 3})
 	if found := report.FromError(err); found == nil || found.Reason != report.ReasonForeignObject {
 		t.Errorf("it is reported as %+v", found)
 	}

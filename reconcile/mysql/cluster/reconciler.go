@@ -33,7 +33,7 @@ var _ interface {
 } = (*reconciler)(nil)
 
 type reconciler struct {
-	api      *reconcile.Client
+	reader   *reconcile.Reader
 	resource apischema.GroupVersionResource
 	operator Operator
 	now      func() time.Time
@@ -44,7 +44,7 @@ type reconciler struct {
 func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
 
 // Reconcile makes one pass over one cluster.
-func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+func (r *reconciler) Reconcile(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	r.memory.settle(key, nil)
 	var cluster v1.MySQLCluster
@@ -59,19 +59,19 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		r.memory.closeConnections(key)
 		return outcome(cluster, paused(cluster), 0), nil
 	}
-	return r.pass(ctx, object, cluster)
+	return r.pass(ctx, client, cluster)
 }
 
-func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (reconcile.Outcome, error) {
-	known, found, unread := r.prerequisites(ctx, object, cluster)
+func (r *reconciler) pass(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster) (reconcile.Outcome, error) {
+	known, found, unread := r.prerequisites(ctx, client, cluster)
 	if known.agents == nil {
 		return r.waiting(cluster, found, unread)
 	}
 	if restoreWanted(cluster) {
-		return r.restore(ctx, object, cluster, known)
+		return r.restore(ctx, client, cluster, known)
 	}
 	if restoreAbandoned(cluster) {
-		done, err := r.abandonRestore(ctx, object, cluster)
+		done, err := r.abandonRestore(ctx, client, cluster)
 		cluster = withoutRestore(cluster)
 		if !done || err != nil {
 			waits := report.Problem{Reason: transfer.ReasonRestoring, Message: "the cluster no longer starts from a backup; waiting for the Pod that restored to end"}
@@ -79,11 +79,11 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		}
 	}
 	if restoreCompleted(cluster.Status) && cluster.Status.Primary == "" {
-		if err := r.freeVolume(ctx, object, cluster); err != nil {
+		if err := r.freeVolume(ctx, client, cluster); err != nil {
 			return reconcile.Outcome{}, err
 		}
 	}
-	next, err := r.reconcileMembers(ctx, object, cluster, known, found)
+	next, err := r.reconcileMembers(ctx, client, cluster, known, found)
 	if unread != nil {
 		r.memory.settle(keyOf(cluster), nil) // the next pass must read the Secrets
 	}
@@ -91,8 +91,8 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 }
 
 // reconcileMembers makes a pass over a cluster's members. found is a problem with its Secrets.
-func (r *reconciler) reconcileMembers(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known clusterMemory, found *report.Problem) (reconcile.Outcome, error) {
-	seen, err := r.observe(ctx, object, cluster, known.agents)
+func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, known clusterMemory, found *report.Problem) (reconcile.Outcome, error) {
+	seen, err := r.observe(ctx, client, cluster, known.agents)
 	if err != nil {
 		return reconcile.Outcome{}, err
 	}
@@ -103,18 +103,18 @@ func (r *reconciler) reconcileMembers(ctx context.Context, object *unstructured.
 	decision := preventEmptyPrimary(cluster, seen, replication.Decide(view(cluster, seen)))
 	result := passResult{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
 	// If a child cannot be applied, the pass reports that, and still takes care of the running members.
-	result.children, err = r.applyChildren(ctx, object, cluster, seen, decision)
+	result.children, err = r.applyChildren(ctx, client, cluster, seen, decision)
 	if refused := report.FromError(err); refused != nil {
 		result.problem, err = refused, nil
 	}
 	everybodyTold := true
 	if decision.Record.Equal(recordOf(cluster.Status)) {
-		told, failed := r.carryOut(ctx, object, known.agents, &result)
+		told, failed := r.carryOut(ctx, client, known.agents, &result)
 		everybodyTold, err = told, errors.Join(err, failed)
 	}
 	status := result.status()
 	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) {
-		err = errors.Join(err, r.tidyRestore(ctx, object, cluster))
+		err = errors.Join(err, r.tidyRestore(ctx, client, cluster))
 	}
 	next := r.nextLook(result, status, known)
 	isRipe := result.problem == nil && known.isStepDue(usesOf(seen))
@@ -122,7 +122,7 @@ func (r *reconciler) reconcileMembers(ctx context.Context, object *unstructured.
 		next = stepEvery
 	}
 	if err == nil && everybodyTold && !isRipe {
-		r.memory.settle(keyOf(cluster), result.settle(object, status, known))
+		r.memory.settle(keyOf(cluster), result.settle(client.Owner().GetResourceVersion(), status, known))
 	}
 	done := outcome(cluster, status, next)
 	done.Events = append(done.Events, result.hollow...)
@@ -130,14 +130,14 @@ func (r *reconciler) reconcileMembers(ctx context.Context, object *unstructured.
 }
 
 // carryOut does what depends on the written record. told reports whether every member got its assignment.
-func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, agents *agent.Client, result *passResult) (told bool, err error) {
-	refused, unexpanded := r.expandVolumes(ctx, result.cluster, result.seen)
+func (r *reconciler) carryOut(ctx context.Context, client *reconcile.Client, agents *agent.Client, result *passResult) (told bool, err error) {
+	refused, unexpanded := r.expandVolumes(ctx, client, result.cluster, result.seen)
 	if refused != nil {
 		result.problem = refused
 	}
-	told, failed := r.assign(ctx, object, agents, result.seen, result.decision)
+	told, failed := r.assign(ctx, client, agents, result.seen, result.decision)
 	r.matchHollow(ctx, agents, result)
-	labelling := r.labelRoles(ctx, result.seen, result.decision.Record)
+	labelling := r.labelRoles(ctx, client, result.seen, result.decision.Record)
 	if refused := report.FromError(labelling); refused != nil {
 		// Without the labels, clients do not find the members by their roles, and nothing else reports why.
 		result.problem, labelling = refused, nil
@@ -172,13 +172,13 @@ func keyOf(cluster v1.MySQLCluster) types.NamespacedName {
 // prerequisites returns what a cluster needs before the operator creates anything for it: the user's Secret, and the cluster's own Secrets.
 // The operator reads them again from time to time (secretsAfter). Once a cluster has started, its pass continues even if the user's Secret
 // is gone, or no Secret can be read at present. The operator reports that, and the members keep running.
-func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (clusterMemory, *report.Problem, error) {
+func (r *reconciler) prerequisites(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster) (clusterMemory, *report.Problem, error) {
 	key, now, last := keyOf(cluster), r.now(), r.memory.sight(keyOf(cluster), cluster.UID)
 	known := r.memory.recall(key, cluster.UID)
 	if known.stillHolds(cluster, last, now) {
 		return known, nil, nil
 	}
-	found, lacking, err := r.lookAtSecrets(ctx, object, cluster, last.uses)
+	found, lacking, err := r.lookAtSecrets(ctx, client, cluster, last.uses)
 	switch {
 	case found.security != nil:
 		known = r.learn(cluster, known, found, now, lacking == nil && err == nil)
@@ -210,7 +210,7 @@ func (r *reconciler) learn(cluster v1.MySQLCluster, known clusterMemory, found c
 
 // lookAtSecrets returns how the operator connects to the cluster's Pods. security is nil if a problem or an error comes first. uses
 // identifies the certificates that the members were seen to use.
-func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (certificateState, *report.Problem, error) {
+func (r *reconciler) lookAtSecrets(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, uses string) (certificateState, *report.Problem, error) {
 	n := namesOf(cluster)
 	hasBegun := cluster.Status.Primary != ""
 	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
@@ -218,7 +218,7 @@ func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Uns
 		return certificateState{}, lacking, err
 	}
 	found, failed := r.certificates(ctx, certificateCheck{
-		owner: object, names: n, now: r.now(), uses: uses, situation: situation{asked: rotationRequestOf(cluster.Annotations)},
+		client: client, names: n, now: r.now(), uses: uses, situation: situation{asked: rotationRequestOf(cluster.Annotations)},
 	})
 	if err = errors.Join(err, failed); found.security == nil {
 		return certificateState{}, lacking, err
@@ -226,7 +226,7 @@ func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Uns
 	if found.stuck {
 		found.rotation = rotationIn(cluster.Status)
 	}
-	failed = r.ownAccounts(ctx, object, n)
+	failed = r.ownAccounts(ctx, client, n)
 	if err = errors.Join(err, failed); failed != nil && !hasBegun {
 		return certificateState{}, lacking, err
 	}

@@ -27,11 +27,11 @@ func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observed
 	if len(missing) == 0 {
 		return nil
 	}
-	set, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster)
+	set, found := r.reader.Cached(statefulSets()).Get(n.namespace, n.cluster)
 	if !found {
 		return nil
 	}
-	items, err := r.api.Regarding(ctx, set)
+	items, err := r.reader.Regarding(ctx, set)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -52,7 +52,7 @@ func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observed
 
 // observeForeignPod checks whether another owner has a Pod with a member's name. The StatefulSet controller does not report that.
 func (r *reconciler) observeForeignPod(ctx context.Context, n names, member string, seen *observed) error {
-	pod, err := r.api.Get(ctx, pods(), n.namespace, member)
+	pod, err := r.reader.Get(ctx, pods(), n.namespace, member)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -55,13 +54,13 @@ func restoreBegun(status v1.MySQLClusterStatus) bool {
 }
 
 // restore makes one pass over a cluster that must still be restored.
-func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known clusterMemory) (reconcile.Outcome, error) {
-	seen, err := r.observeRestore(ctx, object, cluster, known.transfers)
+func (r *reconciler) restore(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, known clusterMemory) (reconcile.Outcome, error) {
+	seen, err := r.observeRestore(ctx, client, cluster, known.transfers)
 	if err != nil {
 		return r.waiting(cluster, nil, err)
 	}
 	step := decideRestore(cluster, seen)
-	err = r.actRestore(ctx, object, cluster, seen, step)
+	err = r.actRestore(ctx, client, cluster, seen, step)
 	if errors.Is(err, errRecordMoved) {
 		return reconcile.Outcome{RequeueAfter: stepEvery}, nil // the result of this pass is outdated as well
 	}
@@ -99,49 +98,49 @@ func lookAtProgress(told *transfer.Progress) time.Duration {
 }
 
 // actRestore carries out one step. If another operator has created the same object a moment ago, it has created it the same.
-func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen restoreObserved, step restoreStep) error {
+func (r *reconciler) actRestore(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen restoreObserved, step restoreStep) error {
 	n := namesOf(cluster)
 	switch step.act {
 	case restoreWatch, restoreRecord:
 		return nil
 	case restoreMakeClaim:
-		if err := r.confirmRestore(ctx, owner); err != nil {
+		if err := r.confirmRestore(ctx, client); err != nil {
 			return err
 		}
-		_, err := r.api.Create(ctx, nil, firstClaim(n, cluster))
+		_, err := client.CreateUnowned(ctx, firstClaim(n, cluster))
 		return unlessExists(err)
 	case restoreGrowClaim:
-		found, err := r.growClaim(ctx, *seen.claim, wantedStorage(cluster))
+		found, err := r.growClaim(ctx, client, *seen.claim, wantedStorage(cluster))
 		if found != nil {
 			return found.Err()
 		}
 		return err
 	case restoreMakeJob:
-		if err := r.confirmRestore(ctx, owner); err != nil {
+		if err := r.confirmRestore(ctx, client); err != nil {
 			return err
 		}
-		_, err := r.api.Create(ctx, owner, restoreJob(*seen.order, step.status.Attempts, seen.inputs))
+		_, err := client.Create(ctx, restoreJob(*seen.order, step.status.Attempts, seen.inputs))
 		if err := unlessExists(err); err != nil {
 			return err
 		}
-		return r.askVersion(ctx, owner, seen.server)
+		return r.askVersion(ctx, client, seen.server)
 	case restoreAskVersion:
-		return r.askVersion(ctx, owner, seen.server)
+		return r.askVersion(ctx, client, seen.server)
 	case restoreDropVersion:
-		return r.api.Delete(ctx, jobs(), seen.server.jobObject)
+		return client.Delete(ctx, jobs(), seen.server.jobObject)
 	case restoreDropJob:
-		return r.api.Delete(ctx, jobs(), seen.jobObject)
+		return client.Delete(ctx, jobs(), seen.jobObject)
 	}
 	return nil
 }
 
 // askVersion creates the Job that asks the cluster's image for its version, unless it exists. It runs in parallel with the Job that
 // restores.
-func (r *reconciler) askVersion(ctx context.Context, owner *unstructured.Unstructured, server versionCheck) error {
+func (r *reconciler) askVersion(ctx context.Context, client *reconcile.Client, server versionCheck) error {
 	if server.job != nil {
 		return nil
 	}
-	_, err := r.api.Create(ctx, owner, transfer.VersionJob(server.order))
+	_, err := client.Create(ctx, transfer.VersionJob(server.order))
 	return unlessExists(err)
 }
 
@@ -153,8 +152,9 @@ func unlessExists(err error) error {
 }
 
 // confirmRestore reads the cluster live before the operator creates something for its restore: another operator may have completed it.
-func (r *reconciler) confirmRestore(ctx context.Context, owner *unstructured.Unstructured) error {
-	live, err := r.api.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
+func (r *reconciler) confirmRestore(ctx context.Context, client *reconcile.Client) error {
+	owner := client.Owner()
+	live, err := r.reader.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
 	if err != nil {
 		return err
 	}
@@ -175,15 +175,15 @@ func restoreAbandoned(cluster v1.MySQLCluster) bool {
 
 // abandonRestore ends a restore whose cluster no longer starts from a backup. It deletes the Jobs first, and nothing else happens until
 // their Pods have ended. done reports whether they have.
-func (r *reconciler) abandonRestore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (done bool, err error) {
+func (r *reconciler) abandonRestore(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster) (done bool, err error) {
 	n := namesOf(cluster)
 	for _, name := range []string{n.restoreJob(), n.versionJob()} {
-		job, err := r.jobOf(ctx, object, n, name)
+		job, err := r.jobOf(ctx, client, n, name)
 		if err != nil {
 			return false, err
 		}
 		if job != nil {
-			return false, r.api.Delete(ctx, jobs(), job)
+			return false, client.Delete(ctx, jobs(), job)
 		}
 	}
 	left, err := r.restorePods(ctx, n)
@@ -225,9 +225,9 @@ func preventEmptyPrimary(cluster v1.MySQLCluster, seen observed, decision replic
 
 // freeVolume deletes the Job of a completed restore if another container of its Pod keeps running: otherwise the first member could not use
 // the volume. It runs after the status has the restore's report, and in each pass until the cluster has a primary.
-func (r *reconciler) freeVolume(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
+func (r *reconciler) freeVolume(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster) error {
 	seen := restoreObserved{now: r.now()}
-	err := r.observeJob(ctx, object, namesOf(cluster), nil, &seen)
+	err := r.observeJob(ctx, client, namesOf(cluster), nil, &seen)
 	if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) {
 		return nil
 	}
@@ -237,12 +237,12 @@ func (r *reconciler) freeVolume(ctx context.Context, object *unstructured.Unstru
 	if err != nil {
 		return err
 	}
-	return r.api.Delete(ctx, jobs(), seen.jobObject)
+	return client.Delete(ctx, jobs(), seen.jobObject)
 }
 
 // tidyRestore deletes the Jobs of a restore when its cluster is Ready: until then their logs may be useful. It looks once in a term of the
 // operator.
-func (r *reconciler) tidyRestore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
+func (r *reconciler) tidyRestore(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster) error {
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	known := r.memory.recall(key, cluster.UID)
 	if cluster.Status.Restore == nil || known.agents == nil || known.tidied {
@@ -250,12 +250,12 @@ func (r *reconciler) tidyRestore(ctx context.Context, object *unstructured.Unstr
 	}
 	n := namesOf(cluster)
 	for _, name := range []string{n.versionJob(), n.restoreJob()} {
-		job, err := r.jobOf(ctx, object, n, name)
+		job, err := r.jobOf(ctx, client, n, name)
 		if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) {
 			continue
 		}
 		if err == nil && job != nil {
-			err = r.api.Delete(ctx, jobs(), job)
+			err = client.Delete(ctx, jobs(), job)
 		}
 		if err != nil {
 			return err

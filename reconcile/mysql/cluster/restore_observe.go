@@ -66,10 +66,10 @@ type versionCheck struct {
 	ended time.Duration
 }
 
-func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, transfers *transfer.Client) (restoreObserved, error) {
+func (r *reconciler) observeRestore(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, transfers *transfer.Client) (restoreObserved, error) {
 	n, seen := namesOf(cluster), restoreObserved{now: r.now()}
 	var err error
-	if seen.members, err = r.membersExist(ctx, owner, n); err != nil || seen.members {
+	if seen.members, err = r.membersExist(ctx, client, n); err != nil || seen.members {
 		return seen, err
 	}
 	if err := r.observeClaims(ctx, n, &seen); err != nil {
@@ -79,24 +79,24 @@ func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Uns
 		return seen, err
 	}
 	seen.server.order = versionOrderOf(cluster, r.operator.Image)
-	err = r.observeJob(ctx, owner, n, transfers, &seen)
+	err = r.observeJob(ctx, client, n, transfers, &seen)
 	return seen, err
 }
 
 // membersExist reports whether the StatefulSet exists; one of another owner is an error.
-func (r *reconciler) membersExist(ctx context.Context, owner *unstructured.Unstructured, n names) (bool, error) {
-	found, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
+func (r *reconciler) membersExist(ctx context.Context, client *reconcile.Client, n names) (bool, error) {
+	found, err := r.reader.Get(ctx, statefulSets(), n.namespace, n.cluster)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return true, reconcile.CheckOwnership(owner, found, statefulSets(), n.labels())
+	return true, client.CheckOwnership(found, statefulSets(), n.labels())
 }
 
 func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoreObserved) error {
-	first, err := r.api.Get(ctx, volumes(), n.namespace, n.volume(0))
+	first, err := r.reader.Get(ctx, volumes(), n.namespace, n.volume(0))
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
@@ -109,7 +109,7 @@ func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoreOb
 			return err
 		}
 	}
-	all, err := r.api.List(ctx, volumes(), n.namespace, n.selector())
+	all, err := r.reader.List(ctx, volumes(), n.namespace, n.selector())
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoreOb
 }
 
 // observeJob reads the Job, its state, and the Pods that are left.
-func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstructured, n names, transfers *transfer.Client, seen *restoreObserved) error {
-	job, err := r.jobOf(ctx, owner, n, n.restoreJob())
+func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n names, transfers *transfer.Client, seen *restoreObserved) error {
+	job, err := r.jobOf(ctx, client, n, n.restoreJob())
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
-	if err := r.observeVersion(ctx, owner, n, all, seen); err != nil {
+	if err := r.observeVersion(ctx, client, n, all, seen); err != nil {
 		return err
 	}
 	all = slices.DeleteFunc(all, transfer.IsVersionPod)
@@ -169,8 +169,8 @@ func observeProgress(ctx context.Context, n names, transfers *transfer.Client, s
 }
 
 // observeVersion reads the Job that asks the cluster's image for its version.
-func (r *reconciler) observeVersion(ctx context.Context, owner *unstructured.Unstructured, n names, all []corev1.Pod, seen *restoreObserved) error {
-	job, err := r.jobOf(ctx, owner, n, n.versionJob())
+func (r *reconciler) observeVersion(ctx context.Context, client *reconcile.Client, n names, all []corev1.Pod, seen *restoreObserved) error {
+	job, err := r.jobOf(ctx, client, n, n.versionJob())
 	if err != nil || job == nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func isOf(pod corev1.Pod, job *batchv1.Job) bool {
 // refusalOf reads the events of a Job that has no Pod: nothing else reports a quota, a policy or a missing ServiceAccount. It returns an
 // empty text if there is no such event.
 func (r *reconciler) refusalOf(ctx context.Context, job *unstructured.Unstructured) (string, error) {
-	items, err := r.api.Regarding(ctx, job)
+	items, err := r.reader.Regarding(ctx, job)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return "", err
 	}
@@ -222,19 +222,19 @@ func (r *reconciler) refusalOf(ctx context.Context, job *unstructured.Unstructur
 }
 
 // jobOf reads a Job of a cluster's restore; nil if there is none. A Job of another owner is an error.
-func (r *reconciler) jobOf(ctx context.Context, owner *unstructured.Unstructured, n names, name string) (*unstructured.Unstructured, error) {
-	job, err := r.api.Get(ctx, jobs(), n.namespace, name)
+func (r *reconciler) jobOf(ctx context.Context, client *reconcile.Client, n names, name string) (*unstructured.Unstructured, error) {
+	job, err := r.reader.Get(ctx, jobs(), n.namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
 	}
 	if err != nil {
 		return nil, err
 	}
-	return job, reconcile.CheckOwnership(owner, job, jobs(), transfer.Labels(n.cluster))
+	return job, client.CheckOwnership(job, jobs(), transfer.Labels(n.cluster))
 }
 
 func (r *reconciler) restorePods(ctx context.Context, n names) ([]corev1.Pod, error) {
-	items, err := r.api.List(ctx, pods(), n.namespace, transfer.Selector+","+transfer.LabelRestore+"="+transfer.LabelValue(n.cluster))
+	items, err := r.reader.List(ctx, pods(), n.namespace, transfer.Selector+","+transfer.LabelRestore+"="+transfer.LabelValue(n.cluster))
 	if err != nil {
 		return nil, err
 	}

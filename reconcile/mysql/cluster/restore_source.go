@@ -44,7 +44,7 @@ func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster,
 
 // instance reads the backup that spec.fromBackup names; nil if there is none.
 func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1.MySQLBackupInstance, error) {
-	object, err := r.api.Get(ctx, r.instances(), cluster.Namespace, cluster.Spec.FromBackup)
+	object, err := r.reader.Get(ctx, r.instances(), cluster.Namespace, cluster.Spec.FromBackup)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no backup, and no error in looking for one
 	}
@@ -59,7 +59,7 @@ func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1
 func (r *reconciler) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *report.Problem, versions []string, err error) {
 	credentials := map[string][]byte{}
 	for _, wanted := range needsOf(location) {
-		found, err := r.api.Get(ctx, secrets(), namespace, wanted.name)
+		found, err := r.reader.Get(ctx, secrets(), namespace, wanted.name)
 		if apierrors.IsNotFound(err) {
 			return &report.Problem{Reason: wanted.reason, Message: fmt.Sprintf("Secret %q, which is needed to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), Stalled: true}, nil, nil
 		}
@@ -81,7 +81,7 @@ func (r *reconciler) observeInputs(ctx context.Context, namespace string, locati
 	if found := endpointRefused(location, credentials); found != nil || location.Claim == "" {
 		return found, versions, nil
 	}
-	claim, err := r.api.Get(ctx, volumes(), namespace, location.Claim)
+	claim, err := r.reader.Get(ctx, volumes(), namespace, location.Claim)
 	if apierrors.IsNotFound(err) {
 		return &report.Problem{Reason: transfer.ReasonClaimNotFound, Message: fmt.Sprintf("PersistentVolumeClaim %q, which holds the backup, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), Stalled: true}, nil, nil
 	}

@@ -249,12 +249,12 @@ func TestAHeldBackUpdateNeedsNoFullPass(t *testing.T) {
 	if got := conditionOf(t, status, v1.ConditionReady); got != "False PrimaryWouldRestartFirst" {
 		t.Fatalf("Ready is %s", got)
 	}
-	if found.settle(object("7"), status, clusterMemory{}) == nil {
+	if found.settle("7", status, clusterMemory{}) == nil {
 		t.Error("every look is a full pass")
 	}
 	ofBefore := found
 	ofBefore.decision.Note = &replication.Note{Reason: replication.ReasonAgentRelease, Message: "agents of an earlier release"}
-	settled := ofBefore.settle(object("7"), status, clusterMemory{})
+	settled := ofBefore.settle("7", status, clusterMemory{})
 	if settled == nil {
 		t.Fatal("with agents of an earlier release every look is a full pass")
 	}
@@ -335,7 +335,7 @@ func TestThePartitionIsLoweredOnlyOnALiveLook(t *testing.T) {
 				})
 				s.live.Store("mysqlclusters/db0", live)
 			}
-			plan, err := s.planRoll(t.Context(), s.owner(t, "db0"), cluster, seen, func(*int32) (bool, error) { return test.stays, nil })
+			plan, err := s.planRoll(t.Context(), s.client(t, "db0"), cluster, seen, func(*int32) (bool, error) { return test.stays, nil })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ import (
 
 // userSecret checks the Secret that the user names for root's password; nil if it is valid.
 func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*report.Problem, error) {
-	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
+	found, err := r.reader.Get(ctx, secrets(), n.namespace, name)
 	if apierrors.IsNotFound(err) {
 		return &report.Problem{Reason: reasonSecretNotFound, Message: fmt.Sprintf("spec.secret: Secret %q does not exist in namespace %q; create it with root's password under the key %q", name, n.namespace, agent.PasswordKey), Stalled: true}, nil
 	}
@@ -86,40 +86,40 @@ func newPassword() []byte { return []byte("aA1!" + rand.Text()) }
 // checkProvenance refuses a Secret that has no controller, unless the members that use it exist. A client that may only write Secrets can
 // copy all marks of the operator, and would know the key of the CA that the cluster takes for its own. Creating a StatefulSet takes the
 // permission to run Pods.
-func (r *reconciler) checkProvenance(ctx context.Context, owner *unstructured.Unstructured, n names, secret *unstructured.Unstructured) error {
-	if metav1.IsControlledBy(secret, owner) {
+func (r *reconciler) checkProvenance(ctx context.Context, client *reconcile.Client, n names, secret *unstructured.Unstructured) error {
+	if metav1.IsControlledBy(secret, client.Owner()) {
 		return nil
 	}
-	set, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
+	set, err := r.reader.Get(ctx, statefulSets(), n.namespace, n.cluster)
 	if apierrors.IsNotFound(err) {
 		return &reconcile.ForeignError{Resource: secrets(), Namespace: n.namespace, Name: secret.GetName(), MissingProof: "the StatefulSet " + n.cluster}
 	}
 	if err != nil {
 		return err
 	}
-	return reconcile.CheckOwnership(owner, set, statefulSets(), n.labels())
+	return client.CheckOwnership(set, statefulSets(), n.labels())
 }
 
 // ownSecret reads one of the cluster's own Secrets, and adopts one that a deleted cluster of the same name left; nil if there is none.
-func (r *reconciler) ownSecret(ctx context.Context, owner *unstructured.Unstructured, n names, name string) (*unstructured.Unstructured, error) {
-	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
+func (r *reconciler) ownSecret(ctx context.Context, client *reconcile.Client, n names, name string) (*unstructured.Unstructured, error) {
+	found, err := r.reader.Get(ctx, secrets(), n.namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no Secret, and no error in looking for one
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := reconcile.CheckOwnership(owner, found, secrets(), n.labels()); err != nil {
+	if err := client.CheckOwnership(found, secrets(), n.labels()); err != nil {
 		return nil, err
 	}
-	if err := r.checkProvenance(ctx, owner, n, found); err != nil {
+	if err := r.checkProvenance(ctx, client, n, found); err != nil {
 		return nil, err
 	}
-	return r.api.Adopt(ctx, owner, secrets(), found)
+	return client.Adopt(ctx, secrets(), found)
 }
 
-func (r *reconciler) createSecret(ctx context.Context, owner *unstructured.Unstructured, n names, name string, data map[string][]byte) (*unstructured.Unstructured, error) {
-	return r.api.Create(ctx, owner, &corev1.Secret{
+func (r *reconciler) createSecret(ctx context.Context, client *reconcile.Client, n names, name string, data map[string][]byte) (*unstructured.Unstructured, error) {
+	return client.Create(ctx, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.namespace, Labels: n.labels()},
 		Type:       corev1.SecretTypeOpaque, Data: data,
@@ -127,11 +127,11 @@ func (r *reconciler) createSecret(ctx context.Context, owner *unstructured.Unstr
 }
 
 // ownAccounts creates the passwords of the operator's own MySQL accounts if they are missing.
-func (r *reconciler) ownAccounts(ctx context.Context, owner *unstructured.Unstructured, n names) error {
-	found, err := r.ownSecret(ctx, owner, n, n.accounts())
+func (r *reconciler) ownAccounts(ctx context.Context, client *reconcile.Client, n names) error {
+	found, err := r.ownSecret(ctx, client, n, n.accounts())
 	if found != nil || err != nil {
 		return err
 	}
-	_, err = r.createSecret(ctx, owner, n, n.accounts(), newAccounts())
+	_, err = r.createSecret(ctx, client, n, n.accounts(), newAccounts())
 	return err
 }

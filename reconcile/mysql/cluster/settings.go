@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
@@ -113,22 +114,22 @@ func notTaken(why string) *report.Problem {
 }
 
 // settingsProblem returns why the members do not get the StatefulSet that they should have; nil if nothing prevents it.
-func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, spec setSpec) (*report.Problem, error) {
+func (r *reconciler) settingsProblem(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, spec setSpec) (*report.Problem, error) {
 	key, of := keyOf(cluster), childInputs{uid: cluster.UID, digest: digest(seen.versions, fmt.Sprint(cluster.Generation))}
 	if known := r.memory.heldSettings(key, of, r.now()); known != nil {
 		return known, nil
 	}
-	asked, err := r.questionOf(ctx, owner, cluster, seen, spec)
+	asked, err := r.questionOf(ctx, client, cluster, seen, spec)
 	if asked == nil || err != nil {
 		return nil, err
 	}
 	act, found := decideSettings(cluster, *asked)
 	switch act {
 	case settingsAsk:
-		_, err = r.api.Create(ctx, owner, transfer.VersionJob(asked.order))
+		_, err = client.Create(ctx, transfer.VersionJob(asked.order))
 		err = unlessExists(err)
 	case settingsDrop:
-		err = r.api.Delete(ctx, jobs(), asked.jobObject)
+		err = client.Delete(ctx, jobs(), asked.jobObject)
 	case settingsApply, settingsWait:
 	}
 	if refused := report.FromError(err); refused != nil {
@@ -141,15 +142,15 @@ func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Un
 }
 
 // questionOf checks whether the members should get other settings, or another image; nil if they should not.
-func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observed, spec setSpec) (*settingsCheck, error) {
+func (r *reconciler) questionOf(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, spec setSpec) (*settingsCheck, error) {
 	n := namesOf(cluster)
 	var live *appsv1.StatefulSet
 	if seen.set != nil {
-		same, err := r.api.IsApplied(ctx, owner, statefulSet(n, cluster, spec))
+		same, err := client.IsApplied(ctx, statefulSet(n, cluster, spec))
 		if same || err != nil {
 			return nil, err
 		}
-		if live, err = r.liveSet(ctx, owner, n); err != nil {
+		if live, err = r.liveSet(ctx, client, n); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +166,7 @@ func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstruc
 	if asked.needsAnswer() {
 		asked.order = versionOrderOf(cluster, r.operator.Image)
 		asked.order.Settings = withoutMemory(renderConfig(cluster))
-		err = r.observeQuestion(ctx, owner, cluster, &asked)
+		err = r.observeQuestion(ctx, client, cluster, &asked)
 	}
 	return &asked, err
 }
@@ -249,9 +250,9 @@ func (q settingsCheck) needsAnswer() bool {
 }
 
 // observeQuestion reads the Job that asks, and its answer.
-func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, asked *settingsCheck) error {
+func (r *reconciler) observeQuestion(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, asked *settingsCheck) error {
 	n := namesOf(cluster)
-	job, err := r.jobOf(ctx, owner, n, transfer.VersionJobName(asked.order))
+	job, err := r.jobOf(ctx, client, n, transfer.VersionJobName(asked.order))
 	if err != nil || job == nil {
 		return err
 	}

@@ -324,7 +324,7 @@ func TestABlockedUpgradeNeedsNoFullPass(t *testing.T) {
 	if got := conditionOf(t, status, v1.ConditionReady); got != "False UpgradeBlocked" {
 		t.Fatalf("Ready is %s", got)
 	}
-	settled := found.settle(object("7"), status, clusterMemory{})
+	settled := found.settle("7", status, clusterMemory{})
 	if settled == nil {
 		t.Fatal("every look is a full pass")
 	}
@@ -373,7 +373,7 @@ func TestTheStatefulSetHoldsThePrimary(t *testing.T) {
 					c.Generation++
 				}
 			}))
-			plan, err := s.planRoll(t.Context(), s.owner(t, "db0"), cluster, seen, func(*int32) (bool, error) { return false, nil })
+			plan, err := s.planRoll(t.Context(), s.client(t, "db0"), cluster, seen, func(*int32) (bool, error) { return false, nil })
 			if err != nil {
 				t.Fatal(err)
 			}

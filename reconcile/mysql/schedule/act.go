@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -30,22 +31,22 @@ type passResult struct {
 }
 
 // make creates the instance that the decision requires.
-func (r *reconciler) make(ctx context.Context, own *unstructured.Unstructured, seen observed, found decision) (passResult, error) {
+func (r *reconciler) make(ctx context.Context, client *reconcile.Client, seen observed, found decision) (passResult, error) {
 	did := passResult{}
 	if len(found.replace) > 0 {
 		// The reason to end backups is spec.concurrencyPolicy, which must still be current.
-		if err := r.api.CheckUnchanged(ctx, own); err != nil {
+		if err := client.CheckUnchanged(ctx); err != nil {
 			return did, err
 		}
 	}
 	for _, name := range found.replace {
-		if err := r.replace(ctx, seen.schedule, name); err != nil {
+		if err := r.replace(ctx, client, seen.schedule, name); err != nil {
 			return did, err
 		}
 		did.ended = append(did.ended, name)
 	}
 	wanted := desired(seen.schedule, found.make)
-	_, err := r.api.Create(ctx, nil, wanted)
+	_, err := client.CreateUnowned(ctx, wanted)
 	switch {
 	case err == nil:
 		did.at, did.made = found.make, wanted.Name
@@ -60,7 +61,7 @@ func (r *reconciler) make(ctx context.Context, own *unstructured.Unstructured, s
 // found reads the object that already has the name. Usually an operator created it and then crashed.
 func (r *reconciler) found(ctx context.Context, did passResult, schedule v1.MySQLBackupSchedule, at time.Time) (passResult, error) {
 	name := instanceName(schedule.Name, at)
-	object, err := r.api.Get(ctx, instances(), schedule.Namespace, name)
+	object, err := r.reader.Get(ctx, instances(), schedule.Namespace, name)
 	if apierrors.IsNotFound(err) {
 		// It existed, and only that matters.
 		did.at = at
@@ -81,15 +82,15 @@ func (r *reconciler) found(ctx context.Context, did passResult, schedule v1.MySQ
 }
 
 // replace marks an instance as replaced. An instance that is gone needs no mark.
-func (r *reconciler) replace(ctx context.Context, schedule v1.MySQLBackupSchedule, name string) error {
-	object, err := r.api.Get(ctx, instances(), schedule.Namespace, name)
+func (r *reconciler) replace(ctx context.Context, client *reconcile.Client, schedule v1.MySQLBackupSchedule, name string) error {
+	object, err := r.reader.Get(ctx, instances(), schedule.Namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	_, err = r.api.Patch(ctx, instances(), object, map[string]any{"metadata": map[string]any{"annotations": map[string]any{transfer.AnnotationReplaced: "true"}}})
+	_, err = client.Patch(ctx, instances(), object, map[string]any{"metadata": map[string]any{"annotations": map[string]any{transfer.AnnotationReplaced: "true"}}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -97,8 +98,8 @@ func (r *reconciler) replace(ctx context.Context, schedule v1.MySQLBackupSchedul
 }
 
 // clear marks and deletes what retention requires by the API server's data. The caches only showed that there is something to do.
-func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, seen observed, did *passResult) error {
-	live, objects, err := r.observeLive(ctx, own, seen)
+func (r *reconciler) clear(ctx context.Context, client *reconcile.Client, seen observed, did *passResult) error {
+	live, objects, err := r.observeLive(ctx, client, seen)
 	if err != nil {
 		return err
 	}
@@ -112,28 +113,28 @@ func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, 
 		}
 	}
 	each(asked.toUnmark, func(object *unstructured.Unstructured) error {
-		_, err := r.api.Patch(ctx, instances(), object, transfer.UnexpirePatch(object, seen.schedule.Spec.DeletionPolicy))
+		_, err := client.Patch(ctx, instances(), object, transfer.UnexpirePatch(object, seen.schedule.Spec.DeletionPolicy))
 		return err
 	})
 	each(asked.toMark, func(object *unstructured.Unstructured) error {
-		_, err := r.api.Patch(ctx, instances(), object, transfer.ExpirePatch(object, own.GetUID()))
+		_, err := client.Patch(ctx, instances(), object, transfer.ExpirePatch(object, seen.schedule.UID))
 		return err
 	})
 	each(asked.remove, func(object *unstructured.Unstructured) error {
-		err := r.remove(ctx, object, "expired")
+		err := remove(ctx, client, object, "expired")
 		if err == nil {
 			did.expired = append(did.expired, object.GetName())
 		}
 		return err
 	})
 	each(asked.toDeleteFailed, func(object *unstructured.Unstructured) error {
-		return r.remove(ctx, object, "failed")
+		return remove(ctx, client, object, "failed")
 	})
 	return errors.Join(failures...)
 }
 
-func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, why string) error {
-	if err := r.api.Delete(ctx, instances(), object); err != nil {
+func remove(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured, why string) error {
+	if err := client.Delete(ctx, instances(), object); err != nil {
 		return err
 	}
 	logr.FromContextOrDiscard(ctx).Info("backup deleted", "op", "retain", "child", object.GetKind()+"/"+object.GetName(), "reason", why)

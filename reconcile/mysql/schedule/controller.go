@@ -44,8 +44,8 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{schema.MySQLGroup}, Resources: []string{instances().Resource}, Verbs: []string{"create", "patch", "delete"}},
 		},
-		New: func(api *reconcile.Client) reconcile.Reconciler {
-			return newReconciler(api, now)
+		New: func(reader *reconcile.Reader) reconcile.Reconciler {
+			return newReconciler(reader, now)
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -15,12 +16,12 @@ import (
 
 // observe returns what the caches contain about a schedule. They include everything that the schedule's own passes have created.
 func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (observed, error) {
-	seen := observed{now: r.now(), serverNow: r.api.ServerTime(), schedule: schedule}
+	seen := observed{now: r.now(), serverNow: r.reader.ServerTime(), schedule: schedule}
 	seen.times, seen.problem = readCalendar(schedule.Spec.Time, schedule.Spec.TimeZone)
-	if err := seen.read(r.api.Cached(instances()).Indexed(indexSchedule, keyFor(schedule.Namespace, schedule.Name))); err != nil {
+	if err := seen.read(r.reader.Cached(instances()).Indexed(indexSchedule, keyFor(schedule.Namespace, schedule.Name))); err != nil {
 		return seen, err
 	}
-	all := r.api.Cached(clusters())
+	all := r.reader.Cached(clusters())
 	cluster, found := all.Get(schedule.Namespace, schedule.Spec.Cluster)
 	seen.clusterFound = found && cluster.GetDeletionTimestamp() == nil
 	seen.restoring = map[string]bool{}
@@ -37,12 +38,12 @@ func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (observed, error) 
 }
 
 // observeLive returns what the API server has, and its instances by name. It fails if the schedule has changed since the pass read it.
-func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstructured, seen observed) (observed, map[string]*unstructured.Unstructured, error) {
+func (r *reconciler) observeLive(ctx context.Context, client *reconcile.Client, seen observed) (observed, map[string]*unstructured.Unstructured, error) {
 	made, err := r.instancesOf(ctx, seen.schedule)
 	if err != nil {
 		return seen, nil, err
 	}
-	seen.serverNow = r.api.ServerTime()
+	seen.serverNow = r.reader.ServerTime()
 	if err := seen.read(made); err != nil {
 		return seen, nil, err
 	}
@@ -53,12 +54,12 @@ func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstruct
 	for _, object := range made {
 		byName[object.GetName()] = object
 	}
-	return seen, byName, r.api.CheckUnchanged(ctx, own)
+	return seen, byName, client.CheckUnchanged(ctx)
 }
 
 // instancesOf returns the API server's instances with a schedule's label.
 func (r *reconciler) instancesOf(ctx context.Context, schedule v1.MySQLBackupSchedule) ([]*unstructured.Unstructured, error) {
-	return r.api.List(ctx, instances(), schedule.Namespace, v1.LabelBackupSchedule+"="+schedule.Name)
+	return r.reader.List(ctx, instances(), schedule.Namespace, v1.LabelBackupSchedule+"="+schedule.Name)
 }
 
 // restoringLive returns the names of the schedule's backups that clusters are restored from. It reads the clusters of all namespaces of the
@@ -95,7 +96,7 @@ type restoreSource struct {
 // listSources returns the backups that all clusters are restored from.
 func (r *reconciler) listSources(ctx context.Context) ([]restoreSource, error) {
 	all := []restoreSource{}
-	err := r.api.EachEverywhere(ctx, clusters(), func(cluster *unstructured.Unstructured) error {
+	err := r.reader.EachEverywhere(ctx, clusters(), func(cluster *unstructured.Unstructured) error {
 		for _, source := range sourcesOf(cluster) {
 			still, err := needed(cluster)
 			all = append(all, restoreSource{from: source, still: still, err: err})

@@ -17,20 +17,20 @@ import (
 const helpEvery = 15 * time.Second
 
 type reconciler struct {
-	api *reconcile.Client
-	now func() time.Time
+	reader *reconcile.Reader
+	now    func() time.Time
 	// sources are the backups that all clusters are restored from, as the API server has them.
 	sources sharedRequest[[]restoreSource]
 }
 
-func newReconciler(api *reconcile.Client, now func() time.Time) *reconciler {
-	made := &reconciler{api: api, now: now}
+func newReconciler(reader *reconcile.Reader, now func() time.Time) *reconciler {
+	made := &reconciler{reader: reader, now: now}
 	made.sources.list = made.listSources
 	return made
 }
 
 // Reconcile makes one pass over one schedule.
-func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+func (r *reconciler) Reconcile(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var schedule v1.MySQLBackupSchedule
 	if err := schema.Decode(object, &schedule); err != nil {
 		return reconcile.Outcome{}, err
@@ -43,7 +43,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, err
 	}
 	found, cleared := decide(seen), retain(seen)
-	did, failure := r.act(ctx, object, &seen, &found, cleared)
+	did, failure := r.act(ctx, client, &seen, &found, cleared)
 	refused := report.FromError(failure)
 	status := statusOf(seen, found, did, refused)
 	outcome := reconcile.Outcome{Status: status, Events: eventsOf(seen, found, did, status), RequeueAfter: requeueAfter(seen.now, found.next, cleared.next)}
@@ -59,17 +59,17 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 
 // act creates the instance and cleans up. If one of the two fails, the other is done anyway. Before it creates, it decides again on the API
 // server's own data.
-func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, seen *observed, found *decision, cleared cleanup) (passResult, error) {
+func (r *reconciler) act(ctx context.Context, client *reconcile.Client, seen *observed, found *decision, cleared cleanup) (passResult, error) {
 	did := passResult{}
 	var making, clearing error
 	if !found.make.IsZero() {
 		making = r.decideLive(ctx, seen, found)
 	}
 	if making == nil && !found.make.IsZero() {
-		did, making = r.make(ctx, own, *seen, *found)
+		did, making = r.make(ctx, client, *seen, *found)
 	}
 	if !cleared.isEmpty() {
-		clearing = r.clear(ctx, own, *seen, &did)
+		clearing = r.clear(ctx, client, *seen, &did)
 	}
 	return did, errors.Join(making, clearing)
 }
