@@ -153,7 +153,7 @@ func (r *reconciler) stop(ctx context.Context, client *reconcile.Client, instanc
 func requeueAfter(instance v1.MySQLBackupInstance, seen observed, decided decision) time.Duration {
 	switch decided.step {
 	case stepComplete, stepFail:
-		if seen.job != nil && !isFinished(*seen.job) {
+		if seen.job != nil && !transfer.IsFinished(seen.job) {
 			return time.Second // the next pass may have to delete the Job
 		}
 		return 0

@@ -3,7 +3,6 @@ package backup
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -114,18 +113,9 @@ func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBacku
 	if err := schema.Decode(job, seen.job); err != nil {
 		return err
 	}
-	seen.transfer, seen.former = transferOf(seen.job, ofJob(found, seen.job)), formerAttempts(seen.job)
+	seen.transfer, seen.former = transferOf(seen.job, transfer.PodsOf(seen.job, found)), transfer.FormerAttempts(seen.job, transfer.AnnotationAttempts)
 	r.observeTimes(instance, seen)
 	return nil
-}
-
-// formerAttempts returns how many Pods had run before a Job was created.
-func formerAttempts(job *batchv1.Job) int32 {
-	former, err := strconv.ParseInt(job.Annotations[transfer.AnnotationAttempts], 10, 32)
-	if err != nil {
-		return 0 // it is the first Job, or a user removed the annotation
-	}
-	return int32(former)
 }
 
 // transferOf returns what a Job and its Pods report. While the latest Pod has no reason yet, the failure of the Pod before it is more
@@ -198,16 +188,6 @@ func (r *reconciler) podsOf(ctx context.Context, instance v1.MySQLBackupInstance
 	return found, nil
 }
 
-func ofJob(all []corev1.Pod, job *batchv1.Job) []corev1.Pod {
-	own := []corev1.Pod{}
-	for _, pod := range all {
-		if metav1.IsControlledBy(&pod, job) {
-			own = append(own, pod)
-		}
-	}
-	return own
-}
-
 // isBackupPod reports whether a Pod writes a backup, and does not delete one. It decides by the Job that owns the Pod.
 func isBackupPod(pod corev1.Pod) bool {
 	controller := metav1.GetControllerOfNoCopy(&pod)
@@ -218,15 +198,11 @@ func isBackupPod(pod corev1.Pod) bool {
 func countWriting(all []corev1.Pod) int {
 	count := 0
 	for _, pod := range all {
-		if isAtWork(pod) && isBackupPod(pod) {
+		if !transfer.HasEnded(pod) && isBackupPod(pod) {
 			count++
 		}
 	}
 	return count
-}
-
-func isAtWork(pod corev1.Pod) bool {
-	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 // observeWanted finds out what to back up, how, and to which location. What was fixed when the backup began stays.
@@ -341,41 +317,8 @@ func (r *reconciler) observeRefusal(ctx context.Context, instance v1.MySQLBackup
 	if err != nil {
 		return err
 	}
-	seen.refused, err = refusalIn(told)
+	seen.refused, err = transfer.JobRefusal(told)
 	return err
-}
-
-// refusalIn returns the Job controller's last message about a Pod that it could not create; empty if it has created one since.
-func refusalIn(told []unstructured.Unstructured) (string, error) {
-	last, at := corev1.Event{}, time.Time{}
-	for i := range told {
-		var event corev1.Event
-		if err := schema.Decode(&told[i], &event); err != nil {
-			return "", err
-		}
-		made := event.Reason == "FailedCreate" || event.Reason == "SuccessfulCreate"
-		if made && !toldAt(event).Before(at) {
-			last, at = event, toldAt(event)
-		}
-	}
-	if last.Reason != "FailedCreate" {
-		return "", nil
-	}
-	return strings.TrimPrefix(last.Message, "Error creating: "), nil
-}
-
-// toldAt returns when an event was last reported, whichever of its fields has the time.
-func toldAt(event corev1.Event) time.Time {
-	last := event.CreationTimestamp.Time
-	if event.Series != nil && event.Series.LastObservedTime.After(last) {
-		last = event.Series.LastObservedTime.Time
-	}
-	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
-		if at.After(last) {
-			last = at
-		}
-	}
-	return last
 }
 
 // isOurs reports whether the operator creates objects for backups with these labels, of whichever cluster.

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
-	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -85,39 +84,6 @@ func TestTheLastWordOfAPodWhoseJobIsGone(t *testing.T) {
 			t.Parallel()
 			if got := reportWithoutJob(fresh(begins), test.pods); got.Phase != test.want {
 				t.Errorf("the last report is %q, want %q", got.Phase, test.want)
-			}
-		})
-	}
-}
-
-// TestRefusals finds the last message of the Job's controller.
-func TestRefusals(t *testing.T) {
-	t.Parallel()
-	event := func(minutes int, reason, message string) corev1.Event {
-		return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(after(time.Duration(minutes) * time.Minute))}
-	}
-	for name, test := range map[string]struct {
-		told []corev1.Event
-		want string
-	}{
-		"nothing":       {},
-		"refused":       {[]corev1.Event{event(1, "FailedCreate", "Error creating: exceeded quota")}, "exceeded quota"},
-		"created since": {[]corev1.Event{event(2, "SuccessfulCreate", "Created pod: x"), event(1, "FailedCreate", "Error creating: no")}, ""},
-		"refused again": {[]corev1.Event{event(3, "FailedCreate", "Error creating: again"), event(2, "SuccessfulCreate", "Created pod: x")}, "again"},
-		"other events":  {[]corev1.Event{event(1, "FailedCreate", "no"), event(2, "Suspended", "Job suspended")}, "no"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			objects := []unstructured.Unstructured{}
-			for _, one := range test.told {
-				content, err := schema.Encode(one)
-				if err != nil {
-					t.Fatal(err)
-				}
-				objects = append(objects, unstructured.Unstructured{Object: content})
-			}
-			if got, err := refusalIn(objects); err != nil || got != test.want {
-				t.Errorf("got %q (%v), want %q", got, err, test.want)
 			}
 		})
 	}

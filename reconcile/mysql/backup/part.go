@@ -194,7 +194,7 @@ func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackup
 		return seen, err
 	}
 	for _, pod := range all {
-		if isBackupPod(pod) && isAtWork(pod) {
+		if isBackupPod(pod) && !transfer.HasEnded(pod) {
 			seen.pods = append(seen.pods, pod)
 		}
 	}
@@ -207,7 +207,7 @@ func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackup
 		if err := schema.Decode(job, &typed); err != nil {
 			return seen, err
 		}
-		if !isFinished(typed) { // a finished Job creates no more Pods, and users may want to read its log
+		if !transfer.IsFinished(&typed) { // a finished Job creates no more Pods, and users may want to read its log
 			seen.job = &typed
 		}
 	}
@@ -240,7 +240,7 @@ func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev
 		seen.stale = true
 		return nil
 	}
-	own := ofJob(all, seen.removal)
+	own := transfer.PodsOf(seen.removal, all)
 	seen.state = transfer.Observe(transfer.CommandDelete, seen.removal, own)
 	for i := range own {
 		r.observeStop(instance, seen, &own[i])
@@ -330,7 +330,7 @@ func (r *reconciler) stillWrites(ctx context.Context, instance v1.MySQLBackupIns
 	}
 	if job != nil {
 		var typed batchv1.Job
-		if err := schema.Decode(job, &typed); err != nil || !isFinished(typed) {
+		if err := schema.Decode(job, &typed); err != nil || !transfer.IsFinished(&typed) {
 			return true, err
 		}
 	}
@@ -349,15 +349,6 @@ func (r *reconciler) refuseForeignRemoval(ctx context.Context, instance v1.MySQL
 		return err
 	}
 	return &reconcile.ForeignError{Resource: jobs(), Namespace: instance.Namespace, Name: name}
-}
-
-func isFinished(job batchv1.Job) bool {
-	for _, condition := range job.Status.Conditions {
-		if (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) && condition.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
 }
 
 // clear deletes the Job that deletes data, finished or not.

@@ -84,11 +84,11 @@ func (r *reconciler) retire(ctx context.Context, client *reconcile.Client, insta
 		return err
 	}
 	var job batchv1.Job
-	if err := schema.Decode(object, &job); err != nil || isFinished(job) {
+	if err := schema.Decode(object, &job); err != nil || transfer.IsFinished(&job) {
 		return err
 	}
 	all, err := r.podsOf(ctx, instance, false)
-	if err != nil || !goesOn(instance, transfer.Observe(transfer.CommandBackup, &job, ofJob(all, &job))) {
+	if err != nil || !goesOn(instance, transfer.Observe(transfer.CommandBackup, &job, transfer.PodsOf(&job, all))) {
 		return err
 	}
 	return r.stop(ctx, client, instance)

@@ -3,17 +3,16 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
-	"github.com/mysql-operator/mysql-operator/schema"
 )
 
 // refusal is Kubernetes' refusal to create a Pod: because of a quota that is used up, a security policy or an admission webhook. The
@@ -35,13 +34,9 @@ func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observed
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
-	told := make([]corev1.Event, 0, len(items))
-	for i := range items {
-		event, err := eventOf(&items[i])
-		if err != nil {
-			return err
-		}
-		told = append(told, event)
+	told, err := transfer.DecodeEvents(items)
+	if err != nil {
+		return err
 	}
 	if found := findRefusal(missing, told); found != nil {
 		seen.refused = found.problem()
@@ -70,12 +65,6 @@ func (r *reconciler) observeForeignPod(ctx context.Context, n names, member stri
 	return nil
 }
 
-func eventOf(object *unstructured.Unstructured) (corev1.Event, error) {
-	var event corev1.Event
-	err := schema.Decode(object, &event)
-	return event, err
-}
-
 // missingPods names the Pods that do not exist although the StatefulSet controller knows that it must create them.
 func missingPods(n names, seen observed) []string {
 	if seen.set == nil || seen.set.Status.ObservedGeneration < seen.set.Generation {
@@ -93,42 +82,12 @@ func missingPods(n names, seen observed) []string {
 // findRefusal finds the first missing Pod whose latest event reports that the controller could not create it.
 func findRefusal(missing []string, told []corev1.Event) *refusal {
 	for _, pod := range missing {
-		var last corev1.Event
-		for _, event := range told {
-			about := strings.Contains(event.Message, " Pod "+pod+" ")
-			if about && tellsOfPods(event) && !toldAt(event).Before(toldAt(last)) {
-				last = event
-			}
-		}
-		if last.Reason == eventNotMade {
-			return &refusal{pod: pod, why: refusalCause(last.Message)}
+		isOther := func(event corev1.Event) bool { return !strings.Contains(event.Message, " Pod "+pod+" ") }
+		if message, refused := transfer.LastRefusal(slices.DeleteFunc(slices.Clone(told), isOther)); refused {
+			return &refusal{pod: pod, why: refusalCause(message)}
 		}
 	}
 	return nil
-}
-
-// eventNotMade and eventMade are the reasons of the events that Kubernetes' controllers write about Pods that they create.
-const (
-	eventNotMade = "FailedCreate"
-	eventMade    = "SuccessfulCreate"
-)
-
-func tellsOfPods(event corev1.Event) bool {
-	return event.Reason == eventNotMade || event.Reason == eventMade
-}
-
-// toldAt returns when an event was reported last, in whichever of its fields that is.
-func toldAt(event corev1.Event) time.Time {
-	last := event.CreationTimestamp.Time
-	if event.Series != nil && event.Series.LastObservedTime.After(last) {
-		last = event.Series.LastObservedTime.Time
-	}
-	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
-		if at.After(last) {
-			last = at
-		}
-	}
-	return last
 }
 
 // refusalCause removes the text that every such message begins with ("create Pod NAME in StatefulSet NAME failed error: ").

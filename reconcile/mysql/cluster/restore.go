@@ -187,7 +187,7 @@ func (r *reconciler) abandonRestore(ctx context.Context, client *reconcile.Clien
 		}
 	}
 	left, err := r.restorePods(ctx, n)
-	return countAlive(slices.DeleteFunc(left, transfer.IsVersionPod)) == 0, err
+	return transfer.CountActive(slices.DeleteFunc(left, transfer.IsVersionPod)) == 0, err
 }
 
 // withoutRestore returns a cluster whose restore was given up: the status reports it as failed if it had begun.

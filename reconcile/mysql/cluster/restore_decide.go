@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -108,7 +106,7 @@ func restoreObstacle(cluster v1.MySQLCluster, seen restoreObserved) *report.Prob
 func decideJob(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
 	state := seen.state
 	status.Phase = v1.RestoreRunning
-	status.Attempts = formerAttempts(seen.job) + state.Attempts
+	status.Attempts = transfer.FormerAttempts(seen.job, annotationAttempts) + state.Attempts
 	again := func(why string) restoreStep { return restoreStep{restoreDropJob, status, underWay(why)} }
 	switch {
 	case seen.job.DeletionTimestamp != nil:
@@ -275,14 +273,6 @@ func steadyProgress(before *v1.TransferProgress, told *transfer.Progress) *v1.Tr
 		return before
 	}
 	return &fresh
-}
-
-func formerAttempts(job *batchv1.Job) int32 {
-	former, err := strconv.ParseInt(job.Annotations[annotationAttempts], 10, 32)
-	if err != nil {
-		return 0 // another client removed the annotation
-	}
-	return int32(former)
 }
 
 // restoreBackoff returns how long to wait after this many Pods have failed.

@@ -10,7 +10,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -137,7 +136,7 @@ func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n
 		return err
 	}
 	all = slices.DeleteFunc(all, transfer.IsVersionPod)
-	seen.alive = countAlive(all)
+	seen.alive = transfer.CountActive(all)
 	if job == nil {
 		return nil
 	}
@@ -145,7 +144,7 @@ func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n
 	if err := schema.Decode(job, seen.job); err != nil {
 		return err
 	}
-	own := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return !isOf(pod, seen.job) })
+	own := transfer.PodsOf(seen.job, all)
 	seen.state = transfer.Observe(transfer.CommandRestore, seen.job, own)
 	if seen.state.Phase == transfer.Failed || seen.state.Phase == transfer.Succeeded {
 		seen.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(seen.job.UID)+seen.state.Pod, seen.now)
@@ -179,7 +178,7 @@ func (r *reconciler) observeVersion(ctx context.Context, client *reconcile.Clien
 	if err := schema.Decode(job, server.job); err != nil {
 		return err
 	}
-	own := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return !isOf(pod, server.job) })
+	own := transfer.PodsOf(server.job, all)
 	server.version, server.state = transfer.ObserveVersion(server.job, own)
 	if server.state.Phase == transfer.Failed || server.state.Phase == transfer.Succeeded {
 		server.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(server.job.UID), seen.now)
@@ -194,31 +193,14 @@ func (n names) namespacedName() types.NamespacedName {
 	return types.NamespacedName{Namespace: n.namespace, Name: n.cluster}
 }
 
-func isOf(pod corev1.Pod, job *batchv1.Job) bool {
-	return slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == job.UID })
-}
-
 // refusalOf reads the events of a Job that has no Pod: nothing else reports a quota, a policy or a missing ServiceAccount. It returns an
 // empty text if there is no such event.
 func (r *reconciler) refusalOf(ctx context.Context, job *unstructured.Unstructured) (string, error) {
-	items, err := r.reader.Regarding(ctx, job)
+	told, err := r.reader.Regarding(ctx, job)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return "", err
 	}
-	var last corev1.Event
-	for i := range items {
-		event, err := eventOf(&items[i])
-		if err != nil {
-			return "", err
-		}
-		if tellsOfPods(event) && !toldAt(event).Before(toldAt(last)) {
-			last = event
-		}
-	}
-	if last.Reason != eventNotMade {
-		return "", nil
-	}
-	return strings.TrimPrefix(last.Message, "Error creating: "), nil
+	return transfer.JobRefusal(told)
 }
 
 // jobOf reads a Job of a cluster's restore; nil if there is none. A Job of another owner is an error.
@@ -245,15 +227,4 @@ func (r *reconciler) restorePods(ctx context.Context, n names) ([]corev1.Pod, er
 		}
 	}
 	return all, nil
-}
-
-// countAlive counts Pods that may still write.
-func countAlive(all []corev1.Pod) int {
-	count := 0
-	for _, pod := range all {
-		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			count++
-		}
-	}
-	return count
 }

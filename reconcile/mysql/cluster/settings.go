@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -264,7 +263,7 @@ func (r *reconciler) observeQuestion(ctx context.Context, client *reconcile.Clie
 	if err != nil {
 		return err
 	}
-	own := slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isOf(pod, asked.job) })
+	own := transfer.PodsOf(asked.job, all)
 	asked.answer, asked.state = transfer.ObserveSettings(asked.job, own, cluster.Spec)
 	asked.known = r.memory.failures.Waited(n.namespacedName(), "known "+string(asked.job.UID), r.now())
 	if asked.state.Phase == transfer.Failed || asked.state.Phase == transfer.Succeeded {
