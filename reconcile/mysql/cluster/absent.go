@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -31,7 +32,7 @@ func (r *reconciler) confirmAbsent(ctx context.Context, client *reconcile.Client
 	if len(absent) == 0 {
 		return nil
 	}
-	n := namesOf(cluster)
+	n := children.NamesOf(cluster)
 	set, err := r.liveSet(ctx, client, n)
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func (r *reconciler) confirmAbsent(ctx context.Context, client *reconcile.Client
 		if member.Pod || !slices.Contains(absent, member.Name) {
 			continue
 		}
-		pod, err := r.reader.Get(ctx, pods(), n.namespace, member.Name)
+		pod, err := r.reader.Get(ctx, children.Pods(), n.Namespace, member.Name)
 		if reconcile.IsGone(err) {
 			continue
 		}
@@ -58,8 +59,8 @@ func (r *reconciler) confirmAbsent(ctx context.Context, client *reconcile.Client
 }
 
 // liveSet reads the cluster's StatefulSet from the API server; nil if there is none.
-func (r *reconciler) liveSet(ctx context.Context, client *reconcile.Client, n names) (*appsv1.StatefulSet, error) {
-	object, err := r.reader.Get(ctx, statefulSets(), n.namespace, n.cluster)
+func (r *reconciler) liveSet(ctx context.Context, client *reconcile.Client, n children.Names) (*appsv1.StatefulSet, error) {
+	object, err := r.reader.Get(ctx, children.StatefulSets(), n.Namespace, n.Cluster)
 	if reconcile.IsGone(err) {
 		return nil, nil //nolint:nilnil // no StatefulSet, and no error in looking for one
 	}
@@ -71,7 +72,7 @@ func (r *reconciler) liveSet(ctx context.Context, client *reconcile.Client, n na
 
 // ownSet returns a StatefulSet that is the cluster's own; nil for one of another owner. One that is about to be adopted counts: its members
 // are running, and the operator must hear them before it decides anything about them.
-func ownSet(client *reconcile.Client, object *unstructured.Unstructured, n names) (*appsv1.StatefulSet, error) {
+func ownSet(client *reconcile.Client, object *unstructured.Unstructured, n children.Names) (*appsv1.StatefulSet, error) {
 	if !mayBeOwn(client, object, n) {
 		return nil, nil //nolint:nilnil // none of its own, and no error in looking for one
 	}
@@ -79,6 +80,6 @@ func ownSet(client *reconcile.Client, object *unstructured.Unstructured, n names
 	return set, schema.Decode(object, set)
 }
 
-func mayBeOwn(client *reconcile.Client, object *unstructured.Unstructured, n names) bool {
-	return client.CheckOwnership(object, statefulSets(), n.labels()) == nil
+func mayBeOwn(client *reconcile.Client, object *unstructured.Unstructured, n children.Names) bool {
+	return client.CheckOwnership(object, children.StatefulSets(), n.Labels()) == nil
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -16,7 +17,7 @@ func liveSetOf(replicas int32) appsv1.StatefulSet {
 	return appsv1.StatefulSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: "db0", UID: "setdb0", ResourceVersion: "8", Labels: names{"shop", "db0"}.labels(),
+			Namespace: "shop", Name: "db0", UID: "setdb0", ResourceVersion: "8", Labels: children.Names{Namespace: "shop", Cluster: "db0"}.Labels(),
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "x/v1", Kind: "MySQLCluster", Name: "db0", UID: "uid0", Controller: &yes}},
 		},
 		Spec: appsv1.StatefulSetSpec{Replicas: &replicas},
@@ -76,13 +77,13 @@ func TestAStatefulSetThatTheCacheLacksIsReadLive(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
 	client := s.client(t, "db0")
-	n := names{"shop", "db9"}
+	n := children.Names{Namespace: "shop", Cluster: "db9"}
 	var seen observed
 	if err := s.observeChildren(t.Context(), client, n, &seen); err != nil || seen.set != nil {
 		t.Fatalf("there is no StatefulSet, and %v was seen (%v)", seen.set, err)
 	}
 	set := liveSetOf(2)
-	set.Name, set.Labels = "db9", n.labels()
+	set.Name, set.Labels = "db9", n.Labels()
 	s.live.Store("statefulsets/db9", set)
 	if err := s.observeChildren(t.Context(), client, n, &seen); err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func TestOnlyTheStatefulSetThatWasSeenIsChanged(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(3)
 	for _, version := range []string{"", "8"} {
-		set := as[appsv1.StatefulSet](t, statefulSet(namesOf(cluster), cluster, setSpec{scale: 3, claimSize: wantedStorage(cluster), version: version}))
+		set := as[appsv1.StatefulSet](t, children.StatefulSet(children.NamesOf(cluster), cluster, children.StatefulSetInput{Scale: 3, ClaimSize: children.WantedStorage(cluster), Version: version}))
 		if set.ResourceVersion != version {
 			t.Errorf("version %q is wanted, want %q", set.ResourceVersion, version)
 		}

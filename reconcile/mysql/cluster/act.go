@@ -15,6 +15,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -42,7 +43,7 @@ type applyResult struct {
 
 // applyChildren applies every child. As long as neither the children nor their inputs change, it builds and compares nothing.
 func (r *reconciler) applyChildren(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
-	n := names{cluster.Namespace, cluster.Name}
+	n := children.NamesOf(cluster)
 	of := childInputs{uid: cluster.UID, digest: digest(
 		seen.versions, strconv.FormatInt(cluster.Generation, 10), cluster.Status.Primary, seen.route, cluster.Annotations[AnnotationRestartPrimary],
 		strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle), rolloutOf(cluster, seen).asked(),
@@ -52,7 +53,7 @@ func (r *reconciler) applyChildren(ctx context.Context, client *reconcile.Client
 	}
 	done, err := r.applyMembers(ctx, client, cluster, seen, decision)
 	// Clients read this ConfigMap, and no Pod needs it. It is applied even if the members are not, and the other way round.
-	told, untold := client.Apply(ctx, trustMap(n, seen.bundle))
+	told, untold := client.Apply(ctx, children.TrustMap(n, seen.bundle))
 	done.unsettled = done.unsettled || told != reconcile.Unchanged
 	err = joined(err, untold)
 	if err == nil && !done.unsettled {
@@ -75,23 +76,23 @@ func joined(one, other error) error {
 // applyMembers applies what members consist of and how clients reach them. The order matters for a new cluster: what Pods mount comes
 // before the StatefulSet, which is the last one.
 func (r *reconciler) applyMembers(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
-	n := names{cluster.Namespace, cluster.Name}
+	n := children.NamesOf(cluster)
 	if isInnoDBOnly(cluster, seen) {
-		cluster = withTableDefaults(cluster)
+		cluster = children.WithTableDefaults(cluster)
 	}
-	children := []any{
-		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
-		writeService(n, cluster, seen.route), readService(n, cluster, seen.route, decision.ReadFromPrimary), budget(n),
+	wanted := []any{
+		children.ServiceAccount(n), children.ConfigMap(n, cluster), children.PodsService(n, cluster),
+		children.WriteService(n, cluster, seen.route), children.ReadService(n, cluster, seen.route, decision.ReadFromPrimary), children.PodDisruptionBudget(n),
 	}
 	if cluster.Spec.Network != nil || r.hasNetworkPolicy(client, n) {
-		children = append(children, networkPolicy(n, cluster, r.operator))
+		wanted = append(wanted, children.NetworkPolicy(n, cluster, r.operator))
 	}
 	if decision.Scale > 0 {
 		if err := r.refuseForeignVolumes(ctx, n, seen, decision.Scale); err != nil {
 			return applyResult{}, err
 		}
 	}
-	unsettled, err := r.applyAll(ctx, client, children)
+	unsettled, err := r.applyAll(ctx, client, wanted)
 	if err != nil || decision.Scale == 0 {
 		return applyResult{unsettled: unsettled}, err
 	}
@@ -101,8 +102,8 @@ func (r *reconciler) applyMembers(ctx context.Context, client *reconcile.Client,
 }
 
 // applyAll applies children one after the other. unsettled reports whether one of them was changed, or could not be applied.
-func (r *reconciler) applyAll(ctx context.Context, client *reconcile.Client, children []any) (unsettled bool, err error) {
-	for _, child := range children {
+func (r *reconciler) applyAll(ctx context.Context, client *reconcile.Client, wanted []any) (unsettled bool, err error) {
+	for _, child := range wanted {
 		change, err := client.Apply(ctx, child)
 		if err != nil {
 			return true, err
@@ -114,21 +115,21 @@ func (r *reconciler) applyAll(ctx context.Context, client *reconcile.Client, chi
 
 // hasNetworkPolicy reports whether the cluster has a NetworkPolicy: one that was created for spec.network must be opened when the field is
 // removed.
-func (r *reconciler) hasNetworkPolicy(client *reconcile.Client, n names) bool {
-	made, found := r.reader.Cached(networkPolicies()).Get(n.namespace, n.cluster)
-	return found && client.CheckOwnership(made, networkPolicies(), n.labels()) == nil
+func (r *reconciler) hasNetworkPolicy(client *reconcile.Client, n children.Names) bool {
+	made, found := r.reader.Cached(children.NetworkPolicies()).Get(n.Namespace, n.Cluster)
+	return found && client.CheckOwnership(made, children.NetworkPolicies(), n.Labels()) == nil
 }
 
 // routed returns the member that the Service for writes selects until there is a primary on record: the one that it selected before. So the
 // adoption of running members does not cut off their clients.
-func (r *reconciler) routed(n names) string {
-	if service, found := r.reader.Cached(services()).Get(n.namespace, n.cluster); found {
-		member, _, _ := unstructured.NestedString(service.Object, "spec", "selector", labelPod)
-		if _, ok := n.ordinal(member); ok {
+func (r *reconciler) routed(n children.Names) string {
+	if service, found := r.reader.Cached(children.Services()).Get(n.Namespace, n.Cluster); found {
+		member, _, _ := unstructured.NestedString(service.Object, "spec", "selector", children.LabelPod)
+		if _, ok := n.Ordinal(member); ok {
 			return member
 		}
 	}
-	return n.member(0)
+	return n.Member(0)
 }
 
 // claimSize returns the size that the StatefulSet asks for now, because that cannot change. The operator expands the claims one by one.
@@ -136,43 +137,31 @@ func claimSize(cluster v1.MySQLCluster, seen observed) resource.Quantity {
 	if seen.set != nil && len(seen.set.Spec.VolumeClaimTemplates) > 0 {
 		return seen.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
 	}
-	return wantedStorage(cluster)
-}
-
-// defaultStorage is the schema's default, for objects that were created without it.
-const defaultStorage = "1Gi"
-
-func wantedStorage(cluster v1.MySQLCluster) resource.Quantity {
-	return quantityOr(cluster.Spec.Storage, defaultStorage)
+	return children.WantedStorage(cluster)
 }
 
 // refuseForeignVolumes fails if a claim with a new member's name belongs to another owner. It runs before members are added, because the
 // StatefulSet controller would use such a claim without a check.
-func (r *reconciler) refuseForeignVolumes(ctx context.Context, n names, seen observed, scale int) error {
+func (r *reconciler) refuseForeignVolumes(ctx context.Context, n children.Names, seen observed, scale int) error {
 	for ordinal := scaleOf(seen); ordinal < scale; ordinal++ {
-		found, err := r.reader.Get(ctx, volumes(), n.namespace, n.volume(ordinal))
+		found, err := r.reader.Get(ctx, children.Claims(), n.Namespace, n.Claim(ordinal))
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if !isOwnVolume(n, found) {
-			return &reconcile.ForeignError{Resource: volumes(), Namespace: n.namespace, Name: found.GetName()}
+		if !children.IsOwnClaim(n, found) {
+			return &reconcile.ForeignError{Resource: children.Claims(), Namespace: n.Namespace, Name: found.GetName()}
 		}
 	}
 	return nil
 }
 
-func isOwnVolume(n names, claim *unstructured.Unstructured) bool {
-	labels := claim.GetLabels()
-	return labels[labelManagedBy] == managedBy && labels[labelInstance] == n.cluster
-}
-
 // expandVolumes raises the claims to the size in spec.storage. It never lowers a claim; the schema already refuses that. A refusal by the
 // API server is a problem. Any other failure is a transient error.
 func (r *reconciler) expandVolumes(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed) (*report.Problem, error) {
-	wanted := wantedStorage(cluster)
+	wanted := children.WantedStorage(cluster)
 	for _, volume := range seen.volumes {
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
 		if volume.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 || !isMember(volume.Name, seen) {
@@ -272,14 +261,14 @@ func (r *reconciler) labelRoles(ctx context.Context, client *reconcile.Client, s
 		return nil // no member has a role yet
 	}
 	for _, pod := range seen.pods {
-		role := roleReplica
+		role := children.RoleReplica
 		if pod.Name == record.Primary {
-			role = rolePrimary
+			role = children.RolePrimary
 		}
-		if pod.Labels[roleLabel] == role || pod.DeletionTimestamp != nil {
+		if pod.Labels[children.LabelRole] == role || pod.DeletionTimestamp != nil {
 			continue
 		}
-		labelled := corev1ac.Pod(pod.Name, pod.Namespace).WithLabels(map[string]string{roleLabel: role})
+		labelled := corev1ac.Pod(pod.Name, pod.Namespace).WithLabels(map[string]string{children.LabelRole: role})
 		if _, err := client.ApplyFields(ctx, managerRole, labelled); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("label %s as %s: %w", pod.Name, role, err)
 		}

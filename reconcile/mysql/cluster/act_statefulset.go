@@ -7,14 +7,15 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 // applySet applies the StatefulSet. While a change must wait or is held back, it applies only the number of members and the partition.
 func (r *reconciler) applySet(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, scale int) (applyResult, error) {
-	spec := setSpec{agentImage: r.operator.Image, scale: scale, claimSize: claimSize(cluster, seen), innoDBOnly: isInnoDBOnly(cluster, seen)}
+	spec := children.StatefulSetInput{AgentImage: r.operator.Image, Scale: scale, ClaimSize: claimSize(cluster, seen), InnoDBOnly: isInnoDBOnly(cluster, seen)}
 	if seen.set != nil {
-		spec.version = seen.set.ResourceVersion
+		spec.Version = seen.set.ResourceVersion
 	}
 	stays := applyResult{unsettled: true, waits: rolloutOf(cluster, seen).opening().waits != ""}
 	if !stays.waits {
@@ -29,14 +30,14 @@ func (r *reconciler) applySet(ctx context.Context, client *reconcile.Client, clu
 		return stays, err
 	}
 	plan, err := r.planRoll(ctx, client, cluster, seen, func(partition *int32) (bool, error) {
-		spec.partition = partition
-		return client.IsApplied(ctx, statefulSet(namesOf(cluster), cluster, spec))
+		spec.Partition = partition
+		return client.IsApplied(ctx, children.StatefulSet(children.NamesOf(cluster), cluster, spec))
 	})
 	if err != nil || plan.waits {
 		return applyResult{unsettled: true, waits: plan.waits}, err
 	}
-	spec.partition = plan.partition
-	change, err := client.Apply(ctx, statefulSet(namesOf(cluster), cluster, spec))
+	spec.Partition = plan.partition
+	change, err := client.Apply(ctx, children.StatefulSet(children.NamesOf(cluster), cluster, spec))
 	if err != nil {
 		return applyResult{unsettled: true}, err
 	}
@@ -46,17 +47,17 @@ func (r *reconciler) applySet(ctx context.Context, client *reconcile.Client, clu
 
 // keepTemplate sets how many members the StatefulSet asks for, and continues an update that is in progress as usual. The members keep the
 // template that the operator applied last, and so do those that Kubernetes creates again.
-func (r *reconciler) keepTemplate(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, spec setSpec) (rolled bool, err error) {
+func (r *reconciler) keepTemplate(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, spec children.StatefulSetInput) (rolled bool, err error) {
 	if seen.set == nil {
 		return false, nil
 	}
 	has := cluster
-	has.Spec.Image = imageOf(*seen.set)
+	has.Spec.Image = children.ImageOf(*seen.set)
 	plan, err := r.planRoll(ctx, client, has, seen, func(*int32) (bool, error) { return true, nil })
-	if err != nil || scaleOf(seen) == spec.scale && partitionOf(*seen.set) == plan.first() {
+	if err != nil || scaleOf(seen) == spec.Scale && partitionOf(*seen.set) == plan.first() {
 		return false, err
 	}
-	live, err := r.liveSet(ctx, client, namesOf(cluster))
+	live, err := r.liveSet(ctx, client, children.NamesOf(cluster))
 	if live == nil || err != nil {
 		return false, err
 	}
@@ -64,7 +65,7 @@ func (r *reconciler) keepTemplate(ctx context.Context, client *reconcile.Client,
 	if err != nil || kept.Spec == nil || kept.Spec.Template == nil {
 		return false, err // another client created it, and the operator has not adopted it yet
 	}
-	kept.WithResourceVersion(spec.version).Spec.WithReplicas(int32(spec.scale)).WithUpdateStrategy(updateStrategy(plan.partition)) //nolint:gosec // the schema bounds it far below
+	kept.WithResourceVersion(spec.Version).Spec.WithReplicas(int32(spec.Scale)).WithUpdateStrategy(children.UpdateStrategy(plan.partition)) //nolint:gosec // the schema bounds it far below
 	change, err := client.Apply(ctx, kept)
 	return change != reconcile.Unchanged, err
 }

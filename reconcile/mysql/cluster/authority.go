@@ -14,6 +14,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 )
 
 // The CAs of a cluster, with their keys, are in a Secret of the operator's own namespace. So a client that may read Secrets in the
@@ -21,59 +22,59 @@ import (
 
 // annotationTold, on that Secret, is when the members got the newest CA, annotationClientsTold when clients got it, as RFC 3339.
 const (
-	annotationTold        = prefix + "members-told"
-	annotationClientsTold = prefix + "clients-told"
+	annotationTold        = children.Prefix + "members-told"
+	annotationClientsTold = children.Prefix + "clients-told"
 )
 
 // readAuthorities returns the CAs that the operator keeps for a cluster, and the Secret as it was read; both are nil if there is no Secret.
 // A Secret that is damaged, or that belongs to an earlier cluster of that name, has no CAs.
-func (r *reconciler) readAuthorities(ctx context.Context, n names, cluster types.UID) (agent.Authorities, *unstructured.Unstructured, error) {
-	found, err := r.reader.Get(ctx, secrets(), r.operator.Home, n.authority())
+func (r *reconciler) readAuthorities(ctx context.Context, n children.Names, cluster types.UID) (agent.Authorities, *unstructured.Unstructured, error) {
+	found, err := r.reader.Get(ctx, children.Secrets(), r.operator.Home, n.AuthoritySecret())
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if found.GetLabels()[labelManagedBy] != managedBy || found.GetLabels()[labelUID] == "" {
-		return nil, nil, &reconcile.ForeignError{Resource: secrets(), Namespace: r.operator.Home, Name: n.authority()}
+	if found.GetLabels()[children.LabelManagedBy] != children.ManagedBy || found.GetLabels()[children.LabelClusterUID] == "" {
+		return nil, nil, &reconcile.ForeignError{Resource: children.Secrets(), Namespace: r.operator.Home, Name: n.AuthoritySecret()}
 	}
-	if found.GetLabels()[labelUID] != string(cluster) {
+	if found.GetLabels()[children.LabelClusterUID] != string(cluster) {
 		return nil, found, nil
 	}
-	content, err := secretData(found)
+	content, err := children.SecretData(found)
 	if err != nil {
 		return nil, nil, err
 	}
 	held, err := agent.ReadAuthorities(content)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info("the cluster's CA is damaged, creating a new one", "secret", r.operator.Home+"/"+n.authority(), "error", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("the cluster's CA is damaged, creating a new one", "secret", r.operator.Home+"/"+n.AuthoritySecret(), "error", err.Error())
 	}
 	return held, found, nil
 }
 
 // writeAuthorities replaces the CAs that were read.
-func (r *reconciler) writeAuthorities(ctx context.Context, client *reconcile.Client, n names, held agent.Authorities, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *reconciler) writeAuthorities(ctx context.Context, client *reconcile.Client, n children.Names, held agent.Authorities, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	data, err := held.Data()
 	if err != nil {
 		return nil, err
 	}
-	labels := map[string]string{labelManagedBy: managedBy, labelUID: string(client.Owner().GetUID())}
+	labels := map[string]string{children.LabelManagedBy: children.ManagedBy, children.LabelClusterUID: string(client.Owner().GetUID())}
 	if read == nil {
 		return client.CreateUnowned(ctx, &corev1.Secret{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-			ObjectMeta: metav1.ObjectMeta{Name: n.authority(), Namespace: r.operator.Home, Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Name: n.AuthoritySecret(), Namespace: r.operator.Home, Labels: labels},
 			Type:       corev1.SecretTypeOpaque, Data: data,
 		})
 	}
 	metadata := map[string]any{"labels": labels, "annotations": map[string]any{annotationTold: nil, annotationClientsTold: nil}}
-	return client.Patch(ctx, secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
+	return client.Patch(ctx, children.Secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
 }
 
 // recordDistribution records in one of these annotations when members or clients got the newest CA.
 func (r *reconciler) noteTold(ctx context.Context, client *reconcile.Client, read *unstructured.Unstructured, annotation string, at time.Time) (*unstructured.Unstructured, error) {
 	told := map[string]any{annotation: at.UTC().Format(time.RFC3339)}
-	return client.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})
+	return client.Patch(ctx, children.Secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})
 }
 
 // readDistribution returns that time; zero if it is not recorded.
@@ -100,21 +101,21 @@ func encoded(data map[string][]byte) map[string]any {
 // HandleDeletion implements reconcile.DeletionHandler: it deletes the Secret with the CAs of a deleted cluster. If it is not certain that
 // the cluster is gone, the Secret stays.
 func (r *reconciler) HandleDeletion(ctx context.Context, client *reconcile.Client, key types.NamespacedName) error {
-	n := names{key.Namespace, key.Name}
-	if !r.reader.WorksIn(n.namespace) {
+	n := children.Names{Namespace: key.Namespace, Cluster: key.Name}
+	if !r.reader.WorksIn(n.Namespace) {
 		return nil
 	}
-	secret, err := r.reader.Get(ctx, secrets(), r.operator.Home, n.authority())
+	secret, err := r.reader.Get(ctx, children.Secrets(), r.operator.Home, n.AuthoritySecret())
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil || secret.GetLabels()[labelManagedBy] != managedBy || secret.GetLabels()[labelUID] == "" {
+	if err != nil || secret.GetLabels()[children.LabelManagedBy] != children.ManagedBy || secret.GetLabels()[children.LabelClusterUID] == "" {
 		return err
 	}
-	_, err = r.reader.Get(ctx, r.resource, n.namespace, n.cluster)
+	_, err = r.reader.Get(ctx, r.resource, n.Namespace, n.Cluster)
 	switch {
 	case apierrors.IsNotFound(err):
-		return client.Delete(ctx, secrets(), secret)
+		return client.Delete(ctx, children.Secrets(), secret)
 	case apierrors.IsForbidden(err):
 		logr.FromContextOrDiscard(ctx).Info("cannot check whether the cluster is gone, keeping its CA", "error", err.Error())
 		return nil
@@ -124,7 +125,7 @@ func (r *reconciler) HandleDeletion(ctx context.Context, client *reconcile.Clien
 
 // ListDeleted implements reconcile.DeletionHandler: it returns the clusters that have a Secret with CAs.
 func (r *reconciler) ListDeleted(ctx context.Context) ([]types.NamespacedName, error) {
-	found, err := r.reader.List(ctx, secrets(), r.operator.Home, labelManagedBy+"="+managedBy+","+labelUID)
+	found, err := r.reader.List(ctx, children.Secrets(), r.operator.Home, children.LabelManagedBy+"="+children.ManagedBy+","+children.LabelClusterUID)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 )
 
 // slimSet keeps only what this kind reads of a StatefulSet: of its volume claims only their size, of its Pods only their images.
@@ -19,8 +20,8 @@ func slimSet() cache.TransformFunc {
 		if err != nil || !ok || !isKept {
 			return digested, err
 		}
-		if image, found := whole.GetAnnotations()[annotationImage]; found {
-			kept.SetAnnotations(map[string]string{annotationImage: image})
+		if image, found := whole.GetAnnotations()[children.AnnotationImage]; found {
+			kept.SetAnnotations(map[string]string{children.AnnotationImage: image})
 		}
 		return kept, nil
 	}
@@ -34,7 +35,7 @@ func slimService(item any) (any, error) {
 	if err != nil || !ok || !isKept {
 		return digested, err
 	}
-	path := []string{"spec", "selector", labelPod}
+	path := []string{"spec", "selector", children.LabelPod}
 	if member, found, err := unstructured.NestedString(whole.Object, path...); found && err == nil {
 		return kept, unstructured.SetNestedField(kept.Object, member, path...)
 	}

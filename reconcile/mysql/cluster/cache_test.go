@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 )
 
 func TestCachesKeepWhatIsRead(t *testing.T) {
@@ -27,8 +29,8 @@ func TestCachesKeepWhatIsRead(t *testing.T) {
 			`{spec: {replicas: 3, template: {spec: {containers: [{name: mysqld, image: "mysql:9.7"}]}}, updateStrategy: {rollingUpdate: {partition: 2}}, volumeClaimTemplates: [{spec: {resources: {requests: {storage: 2Gi}}}}]}, status: {currentRevision: a, updateRevision: b}}`,
 		},
 		"a StatefulSet: the image that it was applied for": {
-			slimSet(), `{metadata: {annotations: {mysql-operator.example/mine: x, ` + annotationImage + `: "mysql:9.7"}}, spec: {replicas: 1}}`,
-			`{metadata: {annotations: {` + annotationImage + `: "mysql:9.7"}}, spec: {replicas: 1}}`,
+			slimSet(), `{metadata: {annotations: {mysql-operator.example/mine: x, ` + children.AnnotationImage + `: "mysql:9.7"}}, spec: {replicas: 1}}`,
+			`{metadata: {annotations: {` + children.AnnotationImage + `: "mysql:9.7"}}, spec: {replicas: 1}}`,
 		},
 		"a claim: its size, its class and how it is": {
 			slimVolume,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -83,7 +84,7 @@ func (r *reconciler) settledAs(key types.NamespacedName, uid types.UID, version 
 	if known == nil || known.version != version || !r.now().Before(known.until) {
 		return nil
 	}
-	if known.children != digest(r.versions(names{key.Namespace, key.Name})) {
+	if known.children != digest(r.versions(children.Names{Namespace: key.Namespace, Cluster: key.Name})) {
 		return nil
 	}
 	return known

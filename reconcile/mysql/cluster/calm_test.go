@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
@@ -118,7 +119,7 @@ func TestASettledClusterIsLookedAtAgainWhenAnythingHasAnotherVersion(t *testing.
 	t.Parallel()
 	s := newShop(t, 2)
 	owner := s.client(t, "db1").Owner()
-	n, now := names{"shop", "db1"}, time.Unix(5000, 0)
+	n, now := children.Names{Namespace: "shop", Cluster: "db1"}, time.Unix(5000, 0)
 	s.now = func() time.Time { return now }
 	key := types.NamespacedName{Namespace: "shop", Name: "db1"}
 	settle := func(change func(*restingCluster)) {

@@ -16,13 +16,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
-)
-
-// The keys of Secret NAME-tls, and of ConfigMap NAME-ca-cert.
-const (
-	keyCertificate = "tls.crt"
-	keyPrivate     = "tls.key"
-	keyAuthorities = "ca.crt"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 )
 
 // maxSteps limits how many steps one look at the certificates may take: adding a new CA takes three or four.
@@ -47,7 +41,7 @@ type certificateState struct {
 
 // certificateCheck is one look at a cluster's certificates.
 type certificateCheck struct {
-	names
+	children.Names
 	situation
 	client *reconcile.Client
 	now    time.Time
@@ -80,11 +74,11 @@ func (r *reconciler) certificates(ctx context.Context, l certificateCheck) (cert
 
 func (r *reconciler) observeCertificates(ctx context.Context, l *certificateCheck) error {
 	var err error
-	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.names, l.client.Owner().GetUID()); err != nil {
+	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.Names, l.client.Owner().GetUID()); err != nil {
 		return err
 	}
 	l.membersHaveCASince, l.clientsHaveCASince = readDistribution(l.kept, annotationTold), readDistribution(l.kept, annotationClientsTold)
-	if l.given, err = r.ownSecret(ctx, l.client, l.names, l.certificate()); err != nil {
+	if l.given, err = r.ownSecret(ctx, l.client, l.Names, l.CertificateSecret()); err != nil {
 		return err
 	}
 	if err := l.readGiven(); err != nil {
@@ -97,7 +91,7 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *certificateChec
 		return nil
 	}
 	// A client that may only write Secrets must not make the operator trust a CA. Creating a StatefulSet takes the permission to run Pods.
-	exist, err := r.membersExist(ctx, l.client, l.names)
+	exist, err := r.membersExist(ctx, l.client, l.Names)
 	if err != nil || !exist {
 		return err
 	}
@@ -109,14 +103,14 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *certificateChec
 
 // observePublished checks whether clients can read which CAs to trust.
 func (r *reconciler) observePublished(ctx context.Context, l *certificateCheck) error {
-	found, err := r.reader.Get(ctx, configs(), l.namespace, l.trust())
+	found, err := r.reader.Get(ctx, children.ConfigMaps(), l.Namespace, l.TrustMap())
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	told, _, _ := unstructured.NestedString(found.Object, "data", keyAuthorities)
+	told, _, _ := unstructured.NestedString(found.Object, "data", children.KeyAuthorities)
 	l.published = told == string(l.authorities.Bundle())
 	return nil
 }
@@ -126,19 +120,19 @@ func (l *certificateCheck) readGiven() error {
 	l.content = nil
 	if l.given != nil {
 		var err error
-		if l.content, err = secretData(l.given); err != nil {
+		if l.content, err = children.SecretData(l.given); err != nil {
 			return err
 		}
 	}
-	l.bundle = l.content[keyAuthorities]
-	l.leaf, l.fits = readMemberCertificate(l.names, pki.Pair{Certificate: l.content[keyCertificate], Key: l.content[keyPrivate]})
+	l.bundle = l.content[children.KeyAuthorities]
+	l.leaf, l.fits = children.ReadMemberCertificate(l.Names, pki.Pair{Certificate: l.content[children.KeyCertificate], Key: l.content[children.KeyPrivate]})
 	l.inUse = l.uses != "" && l.uses == l.digest()
 	return nil
 }
 
 // digest identifies what the members were given.
 func (l *certificateCheck) digest() string {
-	return agent.TLSDigest(l.content[keyAuthorities], l.content[keyCertificate])
+	return agent.TLSDigest(l.content[children.KeyAuthorities], l.content[children.KeyCertificate])
 }
 
 // takeStep carries out one step. If the step cannot be written, the look stays as it was.
@@ -152,11 +146,11 @@ func (r *reconciler) takeStep(ctx context.Context, l *certificateCheck, due next
 		return r.note(ctx, l, annotationClientsTold, &l.clientsHaveCASince)
 	case stepKeep, stepStart, stepBring, stepForget:
 	}
-	held, err := l.replace(due.step, l.names, l.now)
+	held, err := l.replace(due.step, l.Names, l.now)
 	if err != nil {
 		return err
 	}
-	written, err := r.writeAuthorities(ctx, l.client, l.names, held, l.kept)
+	written, err := r.writeAuthorities(ctx, l.client, l.Names, held, l.kept)
 	if err != nil {
 		return err
 	}
@@ -177,20 +171,20 @@ func (r *reconciler) note(ctx context.Context, l *certificateCheck, annotation s
 
 // give gives the members the CAs to trust and, with an issuer, a new certificate.
 func (r *reconciler) give(ctx context.Context, l *certificateCheck, issuer *tls.Certificate) error {
-	data := map[string][]byte{keyAuthorities: l.authorities.Bundle()}
+	data := map[string][]byte{children.KeyAuthorities: l.authorities.Bundle()}
 	if issuer != nil {
-		made, err := newMemberCertificate(l.names, issuer, l.now)
+		made, err := children.NewMemberCertificate(l.Names, issuer, l.now)
 		if err != nil {
 			return err
 		}
-		data[keyCertificate], data[keyPrivate] = made.Certificate, made.Key
+		data[children.KeyCertificate], data[children.KeyPrivate] = made.Certificate, made.Key
 	}
 	var written *unstructured.Unstructured
 	var err error
 	if l.given == nil {
-		written, err = r.createSecret(ctx, l.client, l.names, l.certificate(), data)
+		written, err = r.createSecret(ctx, l.client, l.Names, l.CertificateSecret(), data)
 	} else {
-		written, err = l.client.Patch(ctx, secrets(), l.given, map[string]any{"data": encoded(data)})
+		written, err = l.client.Patch(ctx, children.Secrets(), l.given, map[string]any{"data": encoded(data)})
 	}
 	if err != nil {
 		return err
@@ -206,12 +200,12 @@ func (l *certificateCheck) papers(last nextStep) (certificateState, error) {
 	if err != nil {
 		return certificateState{}, err
 	}
-	found := certificateState{security: security, bundle: held.Bundle(), digest: l.digest(), awaited: last.waits == waitForMembers, rotation: rotationOf(l.names, last, l.asked)}
+	found := certificateState{security: security, bundle: held.Bundle(), digest: l.digest(), awaited: last.waits == waitForMembers, rotation: rotationOf(l.Names, last, l.asked)}
 	found.unpublished = last.waits == waitForClients && !l.published
 	if one := l.shown(); one != nil && one.PrivateKey == nil {
 		found.lost = l.membersHaveCASince
 		if l.membersHaveCASince.IsZero() {
-			found.lost = madeAt(held[0].Leaf)
+			found.lost = children.CreatedAt(held[0].Leaf)
 		}
 	}
 	return found, nil

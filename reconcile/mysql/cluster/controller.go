@@ -8,8 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
+
+// Operator is what this kind needs to know about the operator.
+type Operator = children.Operator
 
 // Controller returns the kind for the engine.
 func Controller(kind schema.Kind, operator Operator) reconcile.Controller {
@@ -21,14 +25,14 @@ func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) rec
 	return reconcile.Controller{
 		Kind: kind,
 		Watches: []reconcile.Watch{
-			{Resource: statefulSets(), Selector: managedSelector, Transform: slimSet()},
-			{Resource: services(), Selector: managedSelector, Transform: slimService},
-			{Resource: configs(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
-			{Resource: accounts(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
-			{Resource: budgets(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
-			{Resource: networkPolicies(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
-			{Resource: volumes(), Selector: managedSelector, Transform: slimVolume, Owners: byInstance, Indices: byCluster()},
-			{Resource: pods(), Selector: managedSelector, Transform: reconcile.KeepPod, Owners: byInstance, Indices: byCluster()},
+			{Resource: children.StatefulSets(), Selector: children.Selector, Transform: slimSet()},
+			{Resource: children.Services(), Selector: children.Selector, Transform: slimService},
+			{Resource: children.ConfigMaps(), Selector: children.Selector, Transform: reconcile.KeepDigest()},
+			{Resource: children.ServiceAccounts(), Selector: children.Selector, Transform: reconcile.KeepDigest()},
+			{Resource: children.PodDisruptionBudgets(), Selector: children.Selector, Transform: reconcile.KeepDigest()},
+			{Resource: children.NetworkPolicies(), Selector: children.Selector, Transform: reconcile.KeepDigest()},
+			{Resource: children.Claims(), Selector: children.Selector, Transform: slimVolume, Owners: byInstance, Indices: byCluster()},
+			{Resource: children.Pods(), Selector: children.Selector, Transform: reconcile.KeepPod, Owners: byInstance, Indices: byCluster()},
 		},
 		Rules: rules(),
 		// To keep the CAs of clusters, and to list them.
@@ -44,7 +48,7 @@ func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) rec
 
 // byInstance finds the cluster of a Pod or a volume by its label, because a StatefulSet owns it, or it has no owner.
 func byInstance(child *unstructured.Unstructured, _ reconcile.Lister) []types.NamespacedName {
-	name := child.GetLabels()[labelInstance]
+	name := child.GetLabels()[children.LabelInstance]
 	if name == "" {
 		return nil
 	}
@@ -60,12 +64,12 @@ func byCluster() map[string]reconcile.IndexFunc {
 
 // clusterOf returns the key of a Pod or a volume in indexCluster.
 func clusterOf(child *unstructured.Unstructured) []string {
-	name := child.GetLabels()[labelInstance]
+	name := child.GetLabels()[children.LabelInstance]
 	if name == "" {
 		return nil
 	}
-	n := names{child.GetNamespace(), name}
-	return []string{n.key()}
+	n := children.Names{Namespace: child.GetNamespace(), Cluster: name}
+	return []string{n.Key()}
 }
 
 // rules are the permissions that the kind needs in addition to those for its own resource and what it watches. It reads and creates Secrets

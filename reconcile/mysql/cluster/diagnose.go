@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -90,7 +91,7 @@ func diagnoseWaiting(cluster v1.MySQLCluster, pod, container string, waiting cor
 	switch waiting.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
 		image := "spec.image " + cluster.Spec.Image
-		if container == containerPrepare || container == containerAgent {
+		if container == children.ContainerPrepare || container == children.ContainerAgent {
 			image = "the operator's image"
 		}
 		// kubelet's message alternates between the two reasons. The user needs to know the image.
@@ -128,11 +129,11 @@ func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.Co
 		return diagnoseStart(cluster, pod, container, says)
 	}
 	switch container {
-	case containerPrepare:
+	case children.ContainerPrepare:
 		return &report.Problem{Reason: reasonPrepareFailed, Message: fmt.Sprintf("%s cannot be prepared: %s", pod, says), Stalled: true}
-	case containerInitialize:
+	case children.ContainerInitialize:
 		return &report.Problem{Reason: reasonSettings, Message: fmt.Sprintf("mysqld of %s refuses its settings or its data directory: %s", pod, withRemedy(says, ended.Message)), Stalled: true}
-	case containerMysqld:
+	case children.ContainerMysqld:
 		if slices.ContainsFunc(downgradeMarks(), func(mark string) bool { return strings.Contains(ended.Message, mark) }) {
 			return &report.Problem{Reason: reasonDowngrade, Message: fmt.Sprintf("spec.image %s cannot open the data of %s, which another release of MySQL wrote: %s; set spec.image back to that release; nothing was changed", cluster.Spec.Image, pod, says), Stalled: true}
 		}
@@ -150,7 +151,7 @@ func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.Co
 // diagnoseStart explains why a container cannot start its program.
 func diagnoseStart(cluster v1.MySQLCluster, pod, container, says string) *report.Problem {
 	switch {
-	case container == containerPrepare || container == containerAgent:
+	case container == children.ContainerPrepare || container == children.ContainerAgent:
 		return &report.Problem{Reason: reasonPrepareFailed, Message: fmt.Sprintf("the operator's image cannot run container %s of %s: %s; --agent-image must name an image of "+
 			"the operator's release", container, pod, says), Stalled: true}
 	case strings.Contains(says, agent.PID1Path):

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 )
 
 // The statuses here are as kubelet and containerd write them.
@@ -72,7 +74,7 @@ func TestDiagnose(t *testing.T) {
 	}{
 		"nothing is there yet": {observed{}, "", "", false},
 		"all runs":             {observed{pods: []corev1.Pod{readyPod("db-0")}}, "", "", false},
-		"containers begin":     {podWith(one(waiting(containerPrepare, "PodInitializing", "")), one(waiting(containerMysqld, "PodInitializing", ""))), "", "", false},
+		"containers begin":     {podWith(one(waiting(children.ContainerPrepare, "PodInitializing", "")), one(waiting(children.ContainerMysqld, "PodInitializing", ""))), "", "", false},
 		"no default StorageClass": {
 			claim(corev1.ClaimPending, nil), reasonNoStorageClass, "spec.storageClassName", true},
 		"a volume is on its way":      {at(10*time.Second, claim(corev1.ClaimPending, &fast)), "", "", false},
@@ -89,48 +91,48 @@ func TestDiagnose(t *testing.T) {
 			podWith(nil, nil, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory."}),
 			reasonUnschedulable, "Insufficient memory", false},
 		"an image that does not exist": {
-			podWith(one(waiting(containerInitialize, "ErrImagePull", `failed to resolve reference "docker.io/library/mysql:nope"`)), nil), reasonImagePull, "spec.image mysql:latest", true},
+			podWith(one(waiting(children.ContainerInitialize, "ErrImagePull", `failed to resolve reference "docker.io/library/mysql:nope"`)), nil), reasonImagePull, "spec.image mysql:latest", true},
 		"kubelet's other reason for it": {
-			podWith(one(waiting(containerInitialize, "ImagePullBackOff", `Back-off pulling image "mysql:nope"`)), nil), reasonImagePull, "spec.image mysql:latest", true},
+			podWith(one(waiting(children.ContainerInitialize, "ImagePullBackOff", `Back-off pulling image "mysql:nope"`)), nil), reasonImagePull, "spec.image mysql:latest", true},
 		"the operator's own image": {
-			podWith(one(waiting(containerPrepare, "ErrImageNeverPull", "")), nil), reasonImagePull, "the operator's image", true},
+			podWith(one(waiting(children.ContainerPrepare, "ErrImageNeverPull", "")), nil), reasonImagePull, "the operator's image", true},
 		"an image without mysqld": {
-			podWith(one(looping(containerInitialize, "StartError", `failed to create containerd task: exec: "mysqld": executable file not found in $PATH`, 128)), nil), reasonImageUnusable, "PATH", true},
+			podWith(one(looping(children.ContainerInitialize, "StartError", `failed to create containerd task: exec: "mysqld": executable file not found in $PATH`, 128)), nil), reasonImageUnusable, "PATH", true},
 		"an agent image of another release": {
-			podWith(one(looping(containerPrepare, "StartError", `failed to create containerd task: exec: "/mysql-operator-member": stat /mysql-operator-member: no such file or directory`, 128)), nil),
+			podWith(one(looping(children.ContainerPrepare, "StartError", `failed to create containerd task: exec: "/mysql-operator-member": stat /mysql-operator-member: no such file or directory`, 128)), nil),
 			reasonPrepareFailed, "--agent-image must name an image of the operator's release", true},
 		"an agent image of another release, later": {
-			podWith(nil, one(looping(containerAgent, "StartError", `exec: "/mysql-operator-member": no such file or directory`, 128))), reasonPrepareFailed, "container agent of db-0", true},
+			podWith(nil, one(looping(children.ContainerAgent, "StartError", `exec: "/mysql-operator-member": no such file or directory`, 128))), reasonPrepareFailed, "container agent of db-0", true},
 		"a node that runs no program of an emptyDir": {
-			podWith(nil, one(looping(containerMysqld, "StartError", `exec: "/opt/mysql-operator/mysql-operator-pid1": permission denied`, 128))), reasonPrepareFailed, "noexec", true},
+			podWith(nil, one(looping(children.ContainerMysqld, "StartError", `exec: "/opt/mysql-operator/mysql-operator-pid1": permission denied`, 128))), reasonPrepareFailed, "noexec", true},
 		"mysqld cannot be started by process 1": {
-			podWith(nil, one(looping(containerMysqld, "Error", "mysql-operator-pid1: [ERROR] start the program: fork/exec /usr/sbin/mysqld: resource temporarily unavailable\n", 127))),
+			podWith(nil, one(looping(children.ContainerMysqld, "Error", "mysql-operator-pid1: [ERROR] start the program: fork/exec /usr/sbin/mysqld: resource temporarily unavailable\n", 127))),
 			reasonServerFailed, "resource temporarily unavailable", false},
 		"a Secret that is gone": {
-			podWith(one(waiting(containerPrepare, "CreateContainerConfigError", `secret "db-accounts" not found`)), nil), reasonPrepareFailed, "db-accounts", true},
+			podWith(one(waiting(children.ContainerPrepare, "CreateContainerConfigError", `secret "db-accounts" not found`)), nil), reasonPrepareFailed, "db-accounts", true},
 		"a volume whose data is gone": {
-			podWith(one(looping(containerPrepare, "Error", "the volume's member.json says that this member has data, but data is empty", 1)), nil), reasonPrepareFailed, "member.json", true},
+			podWith(one(looping(children.ContainerPrepare, "Error", "the volume's member.json says that this member has data, but data is empty", 1)), nil), reasonPrepareFailed, "member.json", true},
 		"a setting that mysqld does not know": {
-			podWith(one(looping(containerInitialize, "Error", "2026-11-21T10:00:01Z 0 [ERROR] [MY-000067] [Server] unknown variable 'max_conections=5'.\n2026-11-21T10:00:02Z 0 [ERROR] [MY-010119] [Server] Aborting\n", 7)), nil),
+			podWith(one(looping(children.ContainerInitialize, "Error", "2026-11-21T10:00:01Z 0 [ERROR] [MY-000067] [Server] unknown variable 'max_conections=5'.\n2026-11-21T10:00:02Z 0 [ERROR] [MY-010119] [Server] Aborting\n", 7)), nil),
 			reasonSettings, "max_conections", true},
 		"an older release than the data's": {
-			podWith(nil, one(looping(containerMysqld, "Error", newerData, 1))), reasonDowngrade, "Cannot boot server version 80400", true},
+			podWith(nil, one(looping(children.ContainerMysqld, "Error", newerData, 1))), reasonDowngrade, "Cannot boot server version 80400", true},
 		"too little memory": {
-			podWith(nil, one(looping(containerMysqld, "OOMKilled", "", 137))), reasonServerFailed, "spec.resources.limits.memory", false},
+			podWith(nil, one(looping(children.ContainerMysqld, "OOMKilled", "", 137))), reasonServerFailed, "spec.resources.limits.memory", false},
 		"mysqld fails": {
-			podWith(nil, one(looping(containerMysqld, "Error", "2026-11-21T10:00:01Z 0 [ERROR] [MY-012574] [InnoDB] Unable to lock ./ibdata1 error: 11\n", 1))), reasonServerFailed, "Unable to lock", false},
+			podWith(nil, one(looping(children.ContainerMysqld, "Error", "2026-11-21T10:00:01Z 0 [ERROR] [MY-012574] [InnoDB] Unable to lock ./ibdata1 error: 11\n", 1))), reasonServerFailed, "Unable to lock", false},
 		"a node with too many mysqlds": {
-			podWith(nil, one(looping(containerMysqld, "Error", noRequests, 1))), reasonServerFailed, "Cannot initialize AIO sub-system; the node has no asynchronous I/O requests left for another mysqld: raise fs.aio-max-nr", false},
+			podWith(nil, one(looping(children.ContainerMysqld, "Error", noRequests, 1))), reasonServerFailed, "Cannot initialize AIO sub-system; the node has no asynchronous I/O requests left for another mysqld: raise fs.aio-max-nr", false},
 		"such a node, for a new member": {
-			podWith(one(looping(containerInitialize, "Error", noRequests, 1)), nil), reasonSettings, `innodb_use_native_aio: "OFF" in spec.config`, true},
+			podWith(one(looping(children.ContainerInitialize, "Error", noRequests, 1)), nil), reasonSettings, `innodb_use_native_aio: "OFF" in spec.config`, true},
 		"mysqld was killed, or restarts after a copy": {
-			podWith(nil, one(ended(containerMysqld, "Error", "", 137))), "", "", false},
+			podWith(nil, one(ended(children.ContainerMysqld, "Error", "", 137))), "", "", false},
 		"mysqld stopped cleanly": {
-			podWith(nil, one(ended(containerMysqld, "Completed", "", 0))), "", "", false},
+			podWith(nil, one(ended(children.ContainerMysqld, "Completed", "", 0))), "", "", false},
 		"a failure of long ago": {
 			func() observed {
 				seen := observed{pods: []corev1.Pod{readyPod("db-0")}}
-				seen.pods[0].Status.ContainerStatuses[0].LastTerminationState = ended(containerMysqld, "Error", newerData, 1).State
+				seen.pods[0].Status.ContainerStatuses[0].LastTerminationState = ended(children.ContainerMysqld, "Error", newerData, 1).State
 				return seen
 			}(), "", "", false},
 	}

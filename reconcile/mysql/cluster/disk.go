@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -85,7 +86,7 @@ func (r passResult) describeDisk(status *v1.MySQLClusterStatus) {
 // allTellOfDisk reports whether all members report how much room they have. One that is being created again does not.
 func (r passResult) allTellOfDisk() bool {
 	return !slices.ContainsFunc(r.seen.members, func(member replication.Member) bool {
-		isThere := member.Pod || member.Ordinal < wantedReplicas(r.cluster)
+		isThere := member.Pod || member.Ordinal < children.WantedReplicas(r.cluster)
 		return isThere && (member.Status == nil || member.Status.Disk.Size == 0)
 	})
 }

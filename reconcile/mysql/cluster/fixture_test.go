@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -11,10 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/pki"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
+
+const agentImage = "registry.example/mysql-operator:1"
 
 // aCluster returns db in namespace shop, as the API server defaults it.
 func aCluster(replicas int32, change ...func(*v1.MySQLCluster)) v1.MySQLCluster {
@@ -67,18 +73,18 @@ const serverUUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 func healthy(t *testing.T, replicas int) *scene {
 	t.Helper()
 	s := &scene{t: t, cluster: aCluster(int32(replicas)), record: replication.Record{Epoch: 1, Primary: "db-0", RequiredAcks: replication.FullAcks(replicas)}}
-	n := namesOf(s.cluster)
+	n := children.NamesOf(s.cluster)
 	scale := int32(replicas)
 	s.seen.set = &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &scale}}
 	for ordinal := range replicas {
-		name := n.member(ordinal)
+		name := n.Member(ordinal)
 		s.record.InSync = append(s.record.InSync, name)
 		s.seen.pods = append(s.seen.pods, readyPod(name))
 		status := &replication.Status{State: replication.StateReplicating, Message: "follows db-0", Version: "9.7.4", Executed: gtids(t, serverUUID+":1-10")}
 		if ordinal == 0 {
 			status.State, status.Message, status.AcksEnforced, status.AckClients = replication.StateWriting, "takes writes", s.record.RequiredAcks, replicas-1
 		}
-		s.seen.members = append(s.seen.members, replication.Member{Name: name, Ordinal: ordinal, Host: n.host(name), Pod: true, Status: status})
+		s.seen.members = append(s.seen.members, replication.Member{Name: name, Ordinal: ordinal, Host: n.Host(name), Pod: true, Status: status})
 	}
 	return s
 }
@@ -89,7 +95,7 @@ func readyPod(name string) corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: containerMysqld, State: running}, {Name: containerAgent, State: running}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: children.ContainerMysqld, State: running}, {Name: children.ContainerAgent, State: running}},
 		},
 	}
 }
@@ -132,4 +138,29 @@ func conditionOf(t *testing.T, status v1.MySQLClusterStatus, kind string) string
 		}
 	}
 	return "absent"
+}
+
+// signed creates a CA and a member certificate at a time.
+func signed(t *testing.T, n children.Names, at time.Time) (*tls.Certificate, pki.Pair) {
+	t.Helper()
+	made, err := children.NewAuthority(n, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := made.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	member, err := children.NewMemberCertificate(n, authority, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority, member
+}
+
+func verify(authority *tls.Certificate, leaf *x509.Certificate, host string, at time.Time, usage x509.ExtKeyUsage) error {
+	pool := x509.NewCertPool()
+	pool.AddCert(authority.Leaf)
+	_, err := leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: pool, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{usage}})
+	return err
 }

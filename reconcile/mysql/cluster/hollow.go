@@ -10,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
@@ -28,7 +29,7 @@ func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, resu
 		return
 	}
 	pod, _ := result.seen.pod(wanted.Primary)
-	target := agent.Target{Address: pod.Status.PodIP, Host: namesOf(result.cluster).host(wanted.Primary)}
+	target := agent.Target{Address: pod.Status.PodIP, Host: children.NamesOf(result.cluster).Host(wanted.Primary)}
 	if err := agents.Match(ctx, target, *wanted); err != nil {
 		logr.FromContextOrDiscard(ctx).Info("failed to match hollow transactions, will retry", "instance", wanted.Primary, "reason", err.Error())
 		return

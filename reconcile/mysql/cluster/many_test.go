@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -109,11 +110,11 @@ func (i idle) Reconcile(_ context.Context, client *reconcile.Client, object *uns
 
 // add creates the objects of one cluster, as Kubernetes has them.
 func (s *shopOf) add(cluster v1.MySQLCluster) {
-	n, yes, scale := namesOf(cluster), true, int32(3)
+	n, yes, scale := children.NamesOf(cluster), true, int32(3)
 	owned := func(kind, name, owner string, uid types.UID) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
-			Namespace: n.namespace, Name: name, UID: types.UID(kind + name), ResourceVersion: "5", Labels: n.labels(),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "x/v1", Kind: owner, Name: n.cluster, UID: uid, Controller: &yes}},
+			Namespace: n.Namespace, Name: name, UID: types.UID(kind + name), ResourceVersion: "5", Labels: n.Labels(),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "x/v1", Kind: owner, Name: n.Cluster, UID: uid, Controller: &yes}},
 		}
 	}
 	note := func(resource string, object any) { s.lists[resource] = append(s.lists[resource], object) }
@@ -121,13 +122,13 @@ func (s *shopOf) add(cluster v1.MySQLCluster) {
 	cluster.APIVersion, cluster.Kind = "cr.mysqloperator.grtl.github.com/v1", "MySQLCluster"
 	note("mysqlclusters", cluster)
 	s.unread.Store(cluster.Name, cluster)
-	set := appsv1.StatefulSet{ObjectMeta: owned("set", n.cluster, "MySQLCluster", cluster.UID), Spec: appsv1.StatefulSetSpec{Replicas: &scale}}
+	set := appsv1.StatefulSet{ObjectMeta: owned("set", n.Cluster, "MySQLCluster", cluster.UID), Spec: appsv1.StatefulSetSpec{Replicas: &scale}}
 	note("statefulsets", set)
 	for ordinal := range int(scale) {
-		pod := readyPod(n.member(ordinal))
-		pod.ObjectMeta = owned("pod", n.member(ordinal), "StatefulSet", set.UID)
+		pod := readyPod(n.Member(ordinal))
+		pod.ObjectMeta = owned("pod", n.Member(ordinal), "StatefulSet", set.UID)
 		note("pods", pod)
-		claim := corev1.PersistentVolumeClaim{ObjectMeta: owned("claim", n.volume(ordinal), "", "")}
+		claim := corev1.PersistentVolumeClaim{ObjectMeta: owned("claim", n.Claim(ordinal), "", "")}
 		claim.OwnerReferences = nil
 		note("persistentvolumeclaims", claim)
 	}
@@ -265,7 +266,7 @@ func (s *shopOf) client(tb testing.TB, name string) *reconcile.Client {
 func (s *shopOf) look(tb testing.TB, client *reconcile.Client) {
 	tb.Helper()
 	var seen observed
-	if err := s.observeChildren(tb.Context(), client, names{"shop", client.Owner().GetName()}, &seen); err != nil {
+	if err := s.observeChildren(tb.Context(), client, children.Names{Namespace: "shop", Cluster: client.Owner().GetName()}, &seen); err != nil {
 		tb.Fatal(err)
 	}
 	if seen.set == nil || len(seen.pods) != 3 || len(seen.volumes) != 3 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -40,7 +41,7 @@ type observed struct {
 
 // observe reads the children from the caches and asks the agents.
 func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, agents *agent.Client) (observed, error) {
-	n := names{cluster.Namespace, cluster.Name}
+	n := children.NamesOf(cluster)
 	seen := observed{now: r.now(), route: cluster.Status.Primary}
 	if seen.route == "" {
 		seen.route = r.routed(n)
@@ -60,9 +61,9 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	return seen, nil
 }
 
-func (r *reconciler) observeChildren(ctx context.Context, client *reconcile.Client, n names, seen *observed) error {
+func (r *reconciler) observeChildren(ctx context.Context, client *reconcile.Client, n children.Names, seen *observed) error {
 	var err error
-	if object, found := r.reader.Cached(statefulSets()).Get(n.namespace, n.cluster); found {
+	if object, found := r.reader.Cached(children.StatefulSets()).Get(n.Namespace, n.Cluster); found {
 		seen.set, err = ownSet(client, object, n)
 	} else {
 		seen.set, err = r.liveSet(ctx, client, n) // another operator, whose record this pass reads, may have created it
@@ -71,7 +72,7 @@ func (r *reconciler) observeChildren(ctx context.Context, client *reconcile.Clie
 		return err
 	}
 	if seen.set != nil {
-		for _, object := range r.reader.Cached(pods()).Owned(seen.set.UID) {
+		for _, object := range r.reader.Cached(children.Pods()).Owned(seen.set.UID) {
 			var pod corev1.Pod
 			if err := schema.Decode(object, &pod); err != nil {
 				return err
@@ -79,7 +80,7 @@ func (r *reconciler) observeChildren(ctx context.Context, client *reconcile.Clie
 			seen.pods = append(seen.pods, pod)
 		}
 	}
-	for _, object := range r.reader.Cached(volumes()).Indexed(indexCluster, n.key()) {
+	for _, object := range r.reader.Cached(children.Claims()).Indexed(indexCluster, n.Key()) {
 		var volume corev1.PersistentVolumeClaim
 		if err := schema.Decode(object, &volume); err != nil {
 			return err
@@ -90,53 +91,53 @@ func (r *reconciler) observeChildren(ctx context.Context, client *reconcile.Clie
 }
 
 // versions returns a text that changes whenever a child changes, without reading the child. A child that does not exist has no version.
-func (r *reconciler) versions(n names) string {
+func (r *reconciler) versions(n children.Names) string {
 	all := []string{}
 	one := func(resource apischema.GroupVersionResource, names ...string) {
 		for _, name := range names {
-			all = append(all, r.reader.CachedVersion(resource, n.namespace, name))
+			all = append(all, r.reader.CachedVersion(resource, n.Namespace, name))
 		}
 	}
-	one(accounts(), n.cluster)
-	one(configs(), n.config(), n.trust())
-	one(services(), n.pods(), n.cluster, n.read())
-	one(budgets(), n.cluster)
-	one(networkPolicies(), n.cluster)
-	one(statefulSets(), n.cluster)
-	for _, resource := range []apischema.GroupVersionResource{pods(), volumes()} {
-		all = append(all, r.reader.CachedVersions(resource, indexCluster, n.key())...)
+	one(children.ServiceAccounts(), n.Cluster)
+	one(children.ConfigMaps(), n.ConfigMap(), n.TrustMap())
+	one(children.Services(), n.PodsService(), n.Cluster, n.ReadService())
+	one(children.PodDisruptionBudgets(), n.Cluster)
+	one(children.NetworkPolicies(), n.Cluster)
+	one(children.StatefulSets(), n.Cluster)
+	for _, resource := range []apischema.GroupVersionResource{children.Pods(), children.Claims()} {
+		all = append(all, r.reader.CachedVersions(resource, indexCluster, n.Key())...)
 	}
 	return strings.Join(all, " ")
 }
 
 // membersOf lists every member that exists, existed or should exist.
-func membersOf(n names, cluster v1.MySQLCluster, seen observed) []replication.Member {
+func membersOf(n children.Names, cluster v1.MySQLCluster, seen observed) []replication.Member {
 	found := map[int]replication.Member{}
 	note := func(ordinal int, change func(*replication.Member)) {
 		member, known := found[ordinal]
 		if !known {
-			name := n.member(ordinal)
-			member = replication.Member{Name: name, Ordinal: ordinal, Host: n.host(name), Unreachable: "its Pod does not exist"}
+			name := n.Member(ordinal)
+			member = replication.Member{Name: name, Ordinal: ordinal, Host: n.Host(name), Unreachable: "its Pod does not exist"}
 		}
 		change(&member)
 		found[ordinal] = member
 	}
-	for ordinal := range max(wantedReplicas(cluster), scaleOf(seen)) {
+	for ordinal := range max(children.WantedReplicas(cluster), scaleOf(seen)) {
 		note(ordinal, func(*replication.Member) {})
 	}
 	for _, name := range cluster.Status.InSync {
-		if ordinal, ok := n.ordinal(name); ok {
+		if ordinal, ok := n.Ordinal(name); ok {
 			note(ordinal, func(*replication.Member) {})
 		}
 	}
 	for _, pod := range seen.pods {
-		if ordinal, ok := n.ordinal(pod.Name); ok {
+		if ordinal, ok := n.Ordinal(pod.Name); ok {
 			note(ordinal, func(member *replication.Member) { member.Pod = true })
 		}
 	}
 	for _, volume := range seen.volumes {
 		for ordinal := range maxMembers {
-			if volume.Name == n.volume(ordinal) {
+			if volume.Name == n.Claim(ordinal) {
 				older := volume.CreationTimestamp.Time.Before(cluster.CreationTimestamp.Time) || ordinal == 0 && restoreBegun(cluster.Status)
 				note(ordinal, func(member *replication.Member) { member.OlderData = older })
 			}
@@ -156,16 +157,6 @@ func sortedMembers(found map[int]replication.Member) []replication.Member {
 	slices.SortFunc(members, func(a, b replication.Member) int { return a.Ordinal - b.Ordinal })
 	return members
 }
-
-func wantedReplicas(cluster v1.MySQLCluster) int {
-	if cluster.Spec.Replicas == nil {
-		return defaultReplicas
-	}
-	return int(*cluster.Spec.Replicas)
-}
-
-// defaultReplicas is the schema's default, for objects that were created without it.
-const defaultReplicas = 2
 
 func scaleOf(seen observed) int {
 	if seen.set == nil || seen.set.Spec.Replicas == nil {
@@ -246,7 +237,7 @@ func (o observed) heard(name string) *replication.Status {
 }
 
 // runsAgent reports whether the agent's container runs now.
-func runsAgent(pod corev1.Pod) bool { return runs(pod, containerAgent) }
+func runsAgent(pod corev1.Pod) bool { return runs(pod, children.ContainerAgent) }
 
 func runs(pod corev1.Pod, container string) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {

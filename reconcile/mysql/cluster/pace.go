@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -112,7 +113,7 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 	ahead := requeueInput{
 		ready:     isAtRest(status),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
-		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(namesOf(r.cluster), r.seen)) > 0,
+		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(children.NamesOf(r.cluster), r.seen)) > 0,
 		due:       untilLate(r.seen),
 	}
 	if r.matched {

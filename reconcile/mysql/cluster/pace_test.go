@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
@@ -95,7 +96,7 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 			s.seen.members[i].Status = nil
 			s.seen.pods[i].Spec.NodeName = "node-1"
 			s.seen.pods[i].Status = corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-				Name: containerAgent, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
+				Name: children.ContainerAgent, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
 			}}}
 		}
 		return s

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -52,7 +53,7 @@ func (o *certificateScene) rotate() {
 
 // publish creates the ConfigMap for clients.
 func (o *certificateScene) publish(known clusterMemory) {
-	o.live.Store("configmaps/db0-ca-cert", trustMap(names{"shop", "db0"}, known.bundle))
+	o.live.Store("configmaps/db0-ca-cert", children.TrustMap(children.Names{Namespace: "shop", Cluster: "db0"}, known.bundle))
 }
 
 // TestUnwritableCertificatesDoNotBlockThePass: the members' certificates are valid, something refuses their renewal, and
@@ -152,7 +153,7 @@ func TestClientsGetACADespiteOtherProblems(t *testing.T) {
 // TestAProblemHidesNoErrorThatPasses: the engine retries a transient error at once.
 func TestAProblemHidesNoErrorThatPasses(t *testing.T) {
 	t.Parallel()
-	problem, passes := error(&reconcile.ForeignError{Resource: configs(), Namespace: "shop", Name: "db-ca-cert"}), errors.New("timed out")
+	problem, passes := error(&reconcile.ForeignError{Resource: children.ConfigMaps(), Namespace: "shop", Name: "db-ca-cert"}), errors.New("timed out")
 	for what, pair := range map[string][2]error{"first": {passes, problem}, "last": {problem, passes}, "alone": {nil, passes}} {
 		if err := joined(pair[0], pair[1]); report.FromError(err) != nil || !errors.Is(err, passes) {
 			t.Errorf("%s: %v", what, err)
@@ -181,7 +182,7 @@ func (s *shopOf) failsOver(t *testing.T, made ...string) {
 	})
 	client := s.client(t, "db0")
 	seen := observed{now: time.Now(), bundle: []byte("pem"), route: "db0-1"}
-	if err := s.observeChildren(t.Context(), client, names{"shop", "db0"}, &seen); err != nil {
+	if err := s.observeChildren(t.Context(), client, children.Names{Namespace: "shop", Cluster: "db0"}, &seen); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.applyChildren(t.Context(), client, cluster, seen, replication.Decision{Record: recordOf(cluster.Status), Scale: 3})

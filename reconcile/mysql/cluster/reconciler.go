@@ -1,5 +1,5 @@
 // Package cluster reconciles MySQLCluster resources. A pass observes (observe.go: the children in the caches, and the report of each
-// member's agent), decides (reconcile/mysql/replication: roles and the record; the pure builders here: the children), acts (act.go) and
+// member's agent), decides (reconcile/mysql/replication: roles and the record; package children: the objects), acts (act.go) and
 // reports (status.go). The record of truth is part of the status: a pass writes its decision to the status, and the next pass carries it
 // out.
 package cluster
@@ -18,6 +18,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
@@ -211,14 +212,14 @@ func (r *reconciler) learn(cluster v1.MySQLCluster, known clusterMemory, found c
 // lookAtSecrets returns how the operator connects to the cluster's Pods. security is nil if a problem or an error comes first. uses
 // identifies the certificates that the members were seen to use.
 func (r *reconciler) lookAtSecrets(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, uses string) (certificateState, *report.Problem, error) {
-	n := namesOf(cluster)
+	n := children.NamesOf(cluster)
 	hasBegun := cluster.Status.Primary != ""
 	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
 	if (err != nil || lacking != nil) && !hasBegun {
 		return certificateState{}, lacking, err
 	}
 	found, failed := r.certificates(ctx, certificateCheck{
-		client: client, names: n, now: r.now(), uses: uses, situation: situation{asked: rotationRequestOf(cluster.Annotations)},
+		client: client, Names: n, now: r.now(), uses: uses, situation: situation{asked: rotationRequestOf(cluster.Annotations)},
 	})
 	if err = errors.Join(err, failed); found.security == nil {
 		return certificateState{}, lacking, err
@@ -236,7 +237,7 @@ func (r *reconciler) lookAtSecrets(ctx context.Context, client *reconcile.Client
 // view returns the input of the decision about replication.
 func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 	return replication.Cluster{
-		Record: recordOf(cluster.Status), Replicas: wantedReplicas(cluster), Scale: scaleOf(seen),
+		Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
 		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
 		Durability: replication.Durability{
 			Continue: cluster.Spec.Durability.WhenReplicasLost != v1.Block,

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
@@ -21,12 +22,12 @@ type refusal struct{ pod, why string }
 
 // observeRefusal reads the events of the StatefulSet while a Pod is missing that its controller must have tried to create. If the operator
 // may not list events, that is no problem of the cluster: the status then only says less.
-func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observed) error {
+func (r *reconciler) observeRefusal(ctx context.Context, n children.Names, seen *observed) error {
 	missing := missingPods(n, *seen)
 	if len(missing) == 0 {
 		return nil
 	}
-	set, found := r.reader.Cached(statefulSets()).Get(n.namespace, n.cluster)
+	set, found := r.reader.Cached(children.StatefulSets()).Get(n.Namespace, n.Cluster)
 	if !found {
 		return nil
 	}
@@ -46,8 +47,8 @@ func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observed
 }
 
 // observeForeignPod checks whether another owner has a Pod with a member's name. The StatefulSet controller does not report that.
-func (r *reconciler) observeForeignPod(ctx context.Context, n names, member string, seen *observed) error {
-	pod, err := r.reader.Get(ctx, pods(), n.namespace, member)
+func (r *reconciler) observeForeignPod(ctx context.Context, n children.Names, member string, seen *observed) error {
+	pod, err := r.reader.Get(ctx, children.Pods(), n.Namespace, member)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -55,10 +56,10 @@ func (r *reconciler) observeForeignPod(ctx context.Context, n names, member stri
 		return err
 	}
 	if controller := metav1.GetControllerOfNoCopy(pod); controller == nil || controller.UID != seen.set.UID {
-		foreign := &reconcile.ForeignError{Resource: pods(), Namespace: n.namespace, Name: member}
+		foreign := &reconcile.ForeignError{Resource: children.Pods(), Namespace: n.Namespace, Name: member}
 		if controller != nil {
 			foreign.Controller = controller.Kind + "/" + controller.Name
-			foreign.Predecessor = controller.Kind == "StatefulSet" && controller.Name == n.cluster
+			foreign.Predecessor = controller.Kind == "StatefulSet" && controller.Name == n.Cluster
 		}
 		seen.refused = report.FromError(foreign)
 	}
@@ -66,14 +67,14 @@ func (r *reconciler) observeForeignPod(ctx context.Context, n names, member stri
 }
 
 // missingPods names the Pods that do not exist although the StatefulSet controller knows that it must create them.
-func missingPods(n names, seen observed) []string {
+func missingPods(n children.Names, seen observed) []string {
 	if seen.set == nil || seen.set.Status.ObservedGeneration < seen.set.Generation {
 		return nil
 	}
 	var missing []string
 	for ordinal := range scaleOf(seen) {
-		if _, found := seen.pod(n.member(ordinal)); !found {
-			missing = append(missing, n.member(ordinal))
+		if _, found := seen.pod(n.Member(ordinal)); !found {
+			missing = append(missing, n.Member(ordinal))
 		}
 	}
 	return missing

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
@@ -99,7 +100,7 @@ func lookAtProgress(told *transfer.Progress) time.Duration {
 
 // actRestore carries out one step. If another operator has created the same object a moment ago, it has created it the same.
 func (r *reconciler) actRestore(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen restoreObserved, step restoreStep) error {
-	n := namesOf(cluster)
+	n := children.NamesOf(cluster)
 	switch step.act {
 	case restoreWatch, restoreRecord:
 		return nil
@@ -107,10 +108,10 @@ func (r *reconciler) actRestore(ctx context.Context, client *reconcile.Client, c
 		if err := r.confirmRestore(ctx, client); err != nil {
 			return err
 		}
-		_, err := client.CreateUnowned(ctx, firstClaim(n, cluster))
+		_, err := client.CreateUnowned(ctx, children.FirstClaim(n, cluster))
 		return unlessExists(err)
 	case restoreGrowClaim:
-		found, err := r.growClaim(ctx, client, *seen.claim, wantedStorage(cluster))
+		found, err := r.growClaim(ctx, client, *seen.claim, children.WantedStorage(cluster))
 		if found != nil {
 			return found.Err()
 		}
@@ -127,9 +128,9 @@ func (r *reconciler) actRestore(ctx context.Context, client *reconcile.Client, c
 	case restoreAskVersion:
 		return r.askVersion(ctx, client, seen.server)
 	case restoreDropVersion:
-		return client.Delete(ctx, jobs(), seen.server.jobObject)
+		return client.Delete(ctx, children.Jobs(), seen.server.jobObject)
 	case restoreDropJob:
-		return client.Delete(ctx, jobs(), seen.jobObject)
+		return client.Delete(ctx, children.Jobs(), seen.jobObject)
 	}
 	return nil
 }
@@ -176,14 +177,14 @@ func restoreAbandoned(cluster v1.MySQLCluster) bool {
 // abandonRestore ends a restore whose cluster no longer starts from a backup. It deletes the Jobs first, and nothing else happens until
 // their Pods have ended. done reports whether they have.
 func (r *reconciler) abandonRestore(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster) (done bool, err error) {
-	n := namesOf(cluster)
-	for _, name := range []string{n.restoreJob(), n.versionJob()} {
+	n := children.NamesOf(cluster)
+	for _, name := range []string{n.RestoreJob(), n.VersionJob()} {
 		job, err := r.jobOf(ctx, client, n, name)
 		if err != nil {
 			return false, err
 		}
 		if job != nil {
-			return false, client.Delete(ctx, jobs(), job)
+			return false, client.Delete(ctx, children.Jobs(), job)
 		}
 	}
 	left, err := r.restorePods(ctx, n)
@@ -213,7 +214,7 @@ func preventEmptyPrimary(cluster v1.MySQLCluster, seen observed, decision replic
 			return decision
 		}
 	}
-	claim, from := namesOf(cluster).volume(0), "the backup"
+	claim, from := children.NamesOf(cluster).Claim(0), "the backup"
 	if cluster.Status.Restore.URL != "" {
 		from = cluster.Status.Restore.URL
 	}
@@ -227,7 +228,7 @@ func preventEmptyPrimary(cluster v1.MySQLCluster, seen observed, decision replic
 // the volume. It runs after the status has the restore's report, and in each pass until the cluster has a primary.
 func (r *reconciler) freeVolume(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster) error {
 	seen := restoreObserved{now: r.now()}
-	err := r.observeJob(ctx, client, namesOf(cluster), nil, &seen)
+	err := r.observeJob(ctx, client, children.NamesOf(cluster), nil, &seen)
 	if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) {
 		return nil
 	}
@@ -237,7 +238,7 @@ func (r *reconciler) freeVolume(ctx context.Context, client *reconcile.Client, c
 	if err != nil {
 		return err
 	}
-	return client.Delete(ctx, jobs(), seen.jobObject)
+	return client.Delete(ctx, children.Jobs(), seen.jobObject)
 }
 
 // tidyRestore deletes the Jobs of a restore when its cluster is Ready: until then their logs may be useful. It looks once in a term of the
@@ -248,14 +249,14 @@ func (r *reconciler) tidyRestore(ctx context.Context, client *reconcile.Client, 
 	if cluster.Status.Restore == nil || known.agents == nil || known.tidied {
 		return nil
 	}
-	n := namesOf(cluster)
-	for _, name := range []string{n.versionJob(), n.restoreJob()} {
+	n := children.NamesOf(cluster)
+	for _, name := range []string{n.VersionJob(), n.RestoreJob()} {
 		job, err := r.jobOf(ctx, client, n, name)
 		if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) {
 			continue
 		}
 		if err == nil && job != nil {
-			err = client.Delete(ctx, jobs(), job)
+			err = client.Delete(ctx, children.Jobs(), job)
 		}
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -73,7 +74,7 @@ func begin(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatu
 		at := metav1.NewTime(seen.now.Truncate(time.Second))
 		status.StartTime = &at
 	}
-	wanted := wantedStorage(cluster)
+	wanted := children.WantedStorage(cluster)
 	switch {
 	case !begun:
 		return restoreStep{restoreRecord, status, found}
@@ -87,7 +88,7 @@ func begin(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatu
 
 // restoreObstacle finds what would make a restore fail, or do harm, before the operator creates anything for it.
 func restoreObstacle(cluster v1.MySQLCluster, seen restoreObserved) *report.Problem {
-	room := wantedStorage(cluster)
+	room := children.WantedStorage(cluster)
 	if seen.claim != nil && seen.claim.Status.Capacity.Storage().Cmp(room) > 0 {
 		room = *seen.claim.Status.Capacity.Storage()
 	}
@@ -151,7 +152,7 @@ func decideUntold(cluster v1.MySQLCluster, seen restoreObserved, status v1.Resto
 // watched describes a Job that has not ended.
 func watched(cluster v1.MySQLCluster, seen restoreObserved) report.Problem {
 	state := seen.state
-	going := fmt.Sprintf("restoring %s to %s", sourceOf(cluster), namesOf(cluster).volume(0))
+	going := fmt.Sprintf("restoring %s to %s", sourceOf(cluster), children.NamesOf(cluster).Claim(0))
 	if state.Phase == transfer.Running {
 		// There is a message only if the Pod should end, and does not.
 		return underWay(cmp.Or(state.Message, going+"; status.restore.progress shows the progress"))
@@ -182,7 +183,7 @@ func decideFailed(cluster v1.MySQLCluster, seen restoreObserved, status v1.Resto
 	if seen.lacking == nil && (changed || seen.ended >= restoreBackoff(status.Attempts)) {
 		return restoreStep{restoreDropJob, status, underWay("trying again to restore " + sourceOf(cluster))}
 	}
-	if wanted := wantedStorage(cluster); seen.claim != nil && seen.claim.Status.Phase == corev1.ClaimBound && seen.claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0 {
+	if wanted := children.WantedStorage(cluster); seen.claim != nil && seen.claim.Status.Phase == corev1.ClaimBound && seen.claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0 {
 		return restoreStep{restoreGrowClaim, status, underWay(fmt.Sprintf("expanding %s to %s", seen.claim.Name, wanted.String()))}
 	}
 	if seen.lacking != nil {
@@ -231,7 +232,7 @@ func complete(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreSt
 // adoptedNote says that nothing was restored, and how to get the backup.
 func adoptedNote(cluster v1.MySQLCluster, seen restoreObserved) string {
 	return fmt.Sprintf("nothing was restored: %s holds data that came from %s and that a cluster has used since, and the operator never overwrites data; to get the backup itself, restore it under another name, or delete this MySQLCluster and the claims %s, which destroys that data, and apply it again",
-		namesOf(cluster).volume(0), sourceOf(cluster), strings.Join(claimsOf(seen), ", "))
+		children.NamesOf(cluster).Claim(0), sourceOf(cluster), strings.Join(claimsOf(seen), ", "))
 }
 
 // claimsOf returns the names of all members' claims.

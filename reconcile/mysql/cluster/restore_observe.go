@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -66,7 +66,7 @@ type versionCheck struct {
 }
 
 func (r *reconciler) observeRestore(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, transfers *transfer.Client) (restoreObserved, error) {
-	n, seen := namesOf(cluster), restoreObserved{now: r.now()}
+	n, seen := children.NamesOf(cluster), restoreObserved{now: r.now()}
 	var err error
 	if seen.members, err = r.membersExist(ctx, client, n); err != nil || seen.members {
 		return seen, err
@@ -77,44 +77,44 @@ func (r *reconciler) observeRestore(ctx context.Context, client *reconcile.Clien
 	if err := r.observeSource(ctx, cluster, &seen); err != nil {
 		return seen, err
 	}
-	seen.server.order = versionOrderOf(cluster, r.operator.Image)
+	seen.server.order = transfer.NewVersionOrder(cluster, r.operator.Image)
 	err = r.observeJob(ctx, client, n, transfers, &seen)
 	return seen, err
 }
 
 // membersExist reports whether the StatefulSet exists; one of another owner is an error.
-func (r *reconciler) membersExist(ctx context.Context, client *reconcile.Client, n names) (bool, error) {
-	found, err := r.reader.Get(ctx, statefulSets(), n.namespace, n.cluster)
+func (r *reconciler) membersExist(ctx context.Context, client *reconcile.Client, n children.Names) (bool, error) {
+	found, err := r.reader.Get(ctx, children.StatefulSets(), n.Namespace, n.Cluster)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return true, client.CheckOwnership(found, statefulSets(), n.labels())
+	return true, client.CheckOwnership(found, children.StatefulSets(), n.Labels())
 }
 
-func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoreObserved) error {
-	first, err := r.reader.Get(ctx, volumes(), n.namespace, n.volume(0))
+func (r *reconciler) observeClaims(ctx context.Context, n children.Names, seen *restoreObserved) error {
+	first, err := r.reader.Get(ctx, children.Claims(), n.Namespace, n.Claim(0))
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
-	case !isOwnVolume(n, first):
-		return &reconcile.ForeignError{Resource: volumes(), Namespace: n.namespace, Name: first.GetName()}
+	case !children.IsOwnClaim(n, first):
+		return &reconcile.ForeignError{Resource: children.Claims(), Namespace: n.Namespace, Name: first.GetName()}
 	default:
 		seen.claim = &corev1.PersistentVolumeClaim{}
 		if err := schema.Decode(first, seen.claim); err != nil {
 			return err
 		}
 	}
-	all, err := r.reader.List(ctx, volumes(), n.namespace, n.selector())
+	all, err := r.reader.List(ctx, children.Claims(), n.Namespace, n.Selector())
 	if err != nil {
 		return err
 	}
 	for _, item := range all {
 		member, found := strings.CutPrefix(item.GetName(), "data-")
-		if ordinal, ok := n.ordinal(member); found && ok && ordinal > 0 {
+		if ordinal, ok := n.Ordinal(member); found && ok && ordinal > 0 {
 			seen.others = append(seen.others, item.GetName())
 		}
 	}
@@ -123,8 +123,8 @@ func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoreOb
 }
 
 // observeJob reads the Job, its state, and the Pods that are left.
-func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n names, transfers *transfer.Client, seen *restoreObserved) error {
-	job, err := r.jobOf(ctx, client, n, n.restoreJob())
+func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n children.Names, transfers *transfer.Client, seen *restoreObserved) error {
+	job, err := r.jobOf(ctx, client, n, n.RestoreJob())
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n
 	own := transfer.PodsOf(seen.job, all)
 	seen.state = transfer.Observe(transfer.CommandRestore, seen.job, own)
 	if seen.state.Phase == transfer.Failed || seen.state.Phase == transfer.Succeeded {
-		seen.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(seen.job.UID)+seen.state.Pod, seen.now)
+		seen.ended = r.memory.failures.Waited(n.NamespacedName(), "ended "+string(seen.job.UID)+seen.state.Pod, seen.now)
 	}
 	if len(own) == 0 && seen.state.Phase == transfer.Pending {
 		seen.refused, err = r.refusalOf(ctx, job)
@@ -158,18 +158,18 @@ func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n
 }
 
 // observeProgress asks the restoring Pod for its progress.
-func observeProgress(ctx context.Context, n names, transfers *transfer.Client, seen *restoreObserved) {
+func observeProgress(ctx context.Context, n children.Names, transfers *transfer.Client, seen *restoreObserved) {
 	if seen.state.Phase == transfer.Running && transfers != nil && seen.state.PodIP != "" {
 		// If it does not answer, that means nothing: it may have just begun, or be about to end.
-		if progress, err := transfers.Progress(ctx, seen.state.PodIP, transfer.Host(n.namespace, n.cluster)); err == nil {
+		if progress, err := transfers.Progress(ctx, seen.state.PodIP, transfer.Host(n.Namespace, n.Cluster)); err == nil {
 			seen.progress = &progress
 		}
 	}
 }
 
 // observeVersion reads the Job that asks the cluster's image for its version.
-func (r *reconciler) observeVersion(ctx context.Context, client *reconcile.Client, n names, all []corev1.Pod, seen *restoreObserved) error {
-	job, err := r.jobOf(ctx, client, n, n.versionJob())
+func (r *reconciler) observeVersion(ctx context.Context, client *reconcile.Client, n children.Names, all []corev1.Pod, seen *restoreObserved) error {
+	job, err := r.jobOf(ctx, client, n, n.VersionJob())
 	if err != nil || job == nil {
 		return err
 	}
@@ -181,16 +181,12 @@ func (r *reconciler) observeVersion(ctx context.Context, client *reconcile.Clien
 	own := transfer.PodsOf(server.job, all)
 	server.version, server.state = transfer.ObserveVersion(server.job, own)
 	if server.state.Phase == transfer.Failed || server.state.Phase == transfer.Succeeded {
-		server.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(server.job.UID), seen.now)
+		server.ended = r.memory.failures.Waited(n.NamespacedName(), "ended "+string(server.job.UID), seen.now)
 	}
 	if len(own) == 0 && server.state.Phase == transfer.Pending {
 		server.refused, err = r.refusalOf(ctx, job)
 	}
 	return err
-}
-
-func (n names) namespacedName() types.NamespacedName {
-	return types.NamespacedName{Namespace: n.namespace, Name: n.cluster}
 }
 
 // refusalOf reads the events of a Job that has no Pod: nothing else reports a quota, a policy or a missing ServiceAccount. It returns an
@@ -204,19 +200,19 @@ func (r *reconciler) refusalOf(ctx context.Context, job *unstructured.Unstructur
 }
 
 // jobOf reads a Job of a cluster's restore; nil if there is none. A Job of another owner is an error.
-func (r *reconciler) jobOf(ctx context.Context, client *reconcile.Client, n names, name string) (*unstructured.Unstructured, error) {
-	job, err := r.reader.Get(ctx, jobs(), n.namespace, name)
+func (r *reconciler) jobOf(ctx context.Context, client *reconcile.Client, n children.Names, name string) (*unstructured.Unstructured, error) {
+	job, err := r.reader.Get(ctx, children.Jobs(), n.Namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
 	}
 	if err != nil {
 		return nil, err
 	}
-	return job, client.CheckOwnership(job, jobs(), transfer.Labels(n.cluster))
+	return job, client.CheckOwnership(job, children.Jobs(), transfer.Labels(n.Cluster))
 }
 
-func (r *reconciler) restorePods(ctx context.Context, n names) ([]corev1.Pod, error) {
-	items, err := r.reader.List(ctx, pods(), n.namespace, transfer.Selector+","+transfer.LabelRestore+"="+transfer.LabelValue(n.cluster))
+func (r *reconciler) restorePods(ctx context.Context, n children.Names) ([]corev1.Pod, error) {
+	items, err := r.reader.List(ctx, children.Pods(), n.Namespace, transfer.Selector+","+transfer.LabelRestore+"="+transfer.LabelValue(n.Cluster))
 	if err != nil {
 		return nil, err
 	}

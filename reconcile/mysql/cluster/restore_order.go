@@ -1,14 +1,16 @@
 package cluster
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -16,14 +18,14 @@ import (
 
 const (
 	// On the Job: how many Pods earlier Jobs of the restore had, and what inputs were when it was created.
-	annotationAttempts = prefix + "restore-attempts"
-	annotationInputs   = prefix + "restore-inputs"
+	annotationAttempts = children.Prefix + "restore-attempts"
+	annotationInputs   = children.Prefix + "restore-inputs"
 )
 
 // orderOf returns the order of a cluster's restore from a URL. For the backup of an instance, the caller sets the location.
 func orderOf(cluster v1.MySQLCluster, image string, adoptOnly bool) transfer.RestoreOrder {
 	order := transfer.RestoreOrder{
-		Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), DataClaim: namesOf(cluster).volume(0),
+		Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), DataClaim: children.NamesOf(cluster).Claim(0),
 		Location: v1.BackupLocation{URL: cluster.Spec.FromBackupURL}, AdoptOnly: adoptOnly,
 		Image: image, ServerResources: cluster.Spec.Resources, ServerSettings: transfer.DataSettings(cluster.Spec.Config),
 	}
@@ -32,11 +34,6 @@ func orderOf(cluster v1.MySQLCluster, image string, adoptOnly bool) transfer.Res
 		order.Checksum = cluster.Spec.Restore.Checksum
 	}
 	return order
-}
-
-// versionOrderOf returns the order that asks a cluster's image for its version.
-func versionOrderOf(cluster v1.MySQLCluster, image string) transfer.VersionOrder {
-	return transfer.VersionOrder{Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), Image: image, ServerImage: cluster.Spec.Image}
 }
 
 // overridden returns a location with the fields that the user sets instead.
@@ -105,8 +102,7 @@ func restoreJob(order transfer.RestoreOrder, attempts int32, inputs string) *bat
 	return transfer.RestoreJob(order).WithAnnotations(map[string]string{annotationAttempts: strconv.Itoa(int(attempts)), annotationInputs: inputs})
 }
 
-// firstClaim returns the first member's claim as the StatefulSet controller would create it. It has no owner: data outlives everything.
-func firstClaim(n names, cluster v1.MySQLCluster) *corev1ac.PersistentVolumeClaimApplyConfiguration {
-	claim := volumeClaim(n, cluster, wantedStorage(cluster))
-	return claim.WithName(n.volume(0)).WithNamespace(n.namespace)
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }

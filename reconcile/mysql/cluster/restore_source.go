@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -59,14 +60,14 @@ func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1
 func (r *reconciler) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *report.Problem, versions []string, err error) {
 	credentials := map[string][]byte{}
 	for _, wanted := range needsOf(location) {
-		found, err := r.reader.Get(ctx, secrets(), namespace, wanted.name)
+		found, err := r.reader.Get(ctx, children.Secrets(), namespace, wanted.name)
 		if apierrors.IsNotFound(err) {
 			return &report.Problem{Reason: wanted.reason, Message: fmt.Sprintf("Secret %q, which is needed to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), Stalled: true}, nil, nil
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		content, err := secretData(found)
+		content, err := children.SecretData(found)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -81,7 +82,7 @@ func (r *reconciler) observeInputs(ctx context.Context, namespace string, locati
 	if found := endpointRefused(location, credentials); found != nil || location.Claim == "" {
 		return found, versions, nil
 	}
-	claim, err := r.reader.Get(ctx, volumes(), namespace, location.Claim)
+	claim, err := r.reader.Get(ctx, children.Claims(), namespace, location.Claim)
 	if apierrors.IsNotFound(err) {
 		return &report.Problem{Reason: transfer.ReasonClaimNotFound, Message: fmt.Sprintf("PersistentVolumeClaim %q, which holds the backup, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), Stalled: true}, nil, nil
 	}

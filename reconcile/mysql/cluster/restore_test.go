@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
@@ -52,7 +53,7 @@ func restoreScene(cluster v1.MySQLCluster, change ...func(*restoreObserved)) res
 	order.Location, order.BackupUID, order.Checksum = *nightly().Status.Location, "nightly-uid", "sha256:1"
 	seen := restoreObserved{now: restoreTime(), order: &order, dataSize: 300 << 20, inputs: "inputs"}
 	server("9.7.4", transfer.State{Phase: transfer.Succeeded})(&seen)
-	seen.server.order = versionOrderOf(cluster, "operator:1")
+	seen.server.order = transfer.NewVersionOrder(cluster, "operator:1")
 	seen.server.job.Annotations = map[string]string{transfer.AnnotationOrder: transfer.Hash(seen.server.order)}
 	for _, apply := range change {
 		apply(&seen)
@@ -350,8 +351,8 @@ func TestTheFirstClaimIsAsTheStatefulSetWouldMakeIt(t *testing.T) {
 	cluster := fromNightly(func(c *v1.MySQLCluster) {
 		c.Spec.Storage, c.Spec.StorageClassName = resource.MustParse("5Gi"), &class
 	})
-	made := as[corev1.PersistentVolumeClaim](t, firstClaim(namesOf(cluster), cluster))
-	set := statefulSet(namesOf(cluster), cluster, setSpec{agentImage: "operator:1", scale: 2, claimSize: wantedStorage(cluster)})
+	made := as[corev1.PersistentVolumeClaim](t, children.FirstClaim(children.NamesOf(cluster), cluster))
+	set := children.StatefulSet(children.NamesOf(cluster), cluster, children.StatefulSetInput{AgentImage: "operator:1", Scale: 2, ClaimSize: children.WantedStorage(cluster)})
 	template := as[corev1.PersistentVolumeClaim](t, set.Spec.VolumeClaimTemplates[0])
 	if made.Name != template.Name+"-db-0" || made.Namespace != "shop" || len(made.OwnerReferences) != 0 {
 		t.Errorf("the claim is %s/%s, owned by %v", made.Namespace, made.Name, made.OwnerReferences)
@@ -423,10 +424,10 @@ func TestNoEmptyDatabaseTakesTheRestoredOnesPlace(t *testing.T) {
 func TestTheFirstMemberOfARestoreIsHeardFirst(t *testing.T) {
 	t.Parallel()
 	cluster := fromNightly(begun(v1.RestoreCompleted, 1))
-	n := namesOf(cluster)
+	n := children.NamesOf(cluster)
 	seen := observed{}
 	for ordinal := range 2 {
-		seen.volumes = append(seen.volumes, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.volume(ordinal), CreationTimestamp: metav1.NewTime(cluster.CreationTimestamp.Add(time.Second))}})
+		seen.volumes = append(seen.volumes, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.Claim(ordinal), CreationTimestamp: metav1.NewTime(cluster.CreationTimestamp.Add(time.Second))}})
 	}
 	seen.members = membersOf(n, cluster, seen)
 	seen.members[1].Status = &replication.Status{State: replication.StateWaiting, Origin: replication.OriginMember, Received: gtids(t, serverUUID+":1-10")}

@@ -81,7 +81,7 @@ func TestWhatATenantsImageSaysIsNotRepeated(t *testing.T) {
 	})
 	order := orderOf(cluster, "operator:1", false)
 	order.Location = overridden(v1.BackupLocation{URL: "s3://mine/mine"}, cluster.Spec.Restore)
-	for _, one := range []batchv1.Job{as[batchv1.Job](t, transfer.RestoreJob(order)), as[batchv1.Job](t, transfer.VersionJob(versionOrderOf(cluster, "operator:1")))} {
+	for _, one := range []batchv1.Job{as[batchv1.Job](t, transfer.RestoreJob(order)), as[batchv1.Job](t, transfer.VersionJob(transfer.NewVersionOrder(cluster, "operator:1")))} {
 		pod := one.Spec.Template.Spec
 		containers, volumes := slices.Concat(pod.InitContainers, pod.Containers), fmt.Sprint(pod.Volumes, pod.ServiceAccountName)
 		runs := false

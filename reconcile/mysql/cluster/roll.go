@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -16,7 +17,7 @@ import (
 
 // AnnotationRestartPrimary, on a MySQLCluster, allows one update to restart the primary, and the replicas below it after that. Its value is
 // the name of the update, the StatefulSet's status.updateRevision, so that it allows no later one.
-const AnnotationRestartPrimary = prefix + "restart-primary-for"
+const AnnotationRestartPrimary = children.Prefix + "restart-primary-for"
 
 // conditionPrimaryFirst is present while an update of the members is held back because it would restart the primary before replicas.
 const conditionPrimaryFirst = reasonPrimaryFirst
@@ -25,7 +26,7 @@ const conditionPrimaryFirst = reasonPrimaryFirst
 // once the one before it is ready. It would restart a primary that is not member 0 before the replicas below it, and perhaps before any
 // replica has tried the update.
 type rollout struct {
-	n names
+	n children.Names
 	// primary is the number of the member that takes writes; recorded reports whether the record names it. Without a record, it is the
 	// member that clients reach for writes.
 	primary  int
@@ -55,8 +56,8 @@ func allowedUpdate(cluster v1.MySQLCluster) string {
 
 // rolloutOf returns the progress of an update from what was observed.
 func rolloutOf(cluster v1.MySQLCluster, seen observed) rollout {
-	r := rollout{n: namesOf(cluster), recorded: cluster.Status.Primary != "", scale: scaleOf(seen), wanted: wantedReplicas(cluster), allowed: allowedUpdate(cluster)}
-	r.primary, _ = r.n.ordinal(seen.route)
+	r := rollout{n: children.NamesOf(cluster), recorded: cluster.Status.Primary != "", scale: scaleOf(seen), wanted: children.WantedReplicas(cluster), allowed: allowedUpdate(cluster)}
+	r.primary, _ = r.n.Ordinal(seen.route)
 	if seen.set == nil {
 		return r
 	}
@@ -65,7 +66,7 @@ func rolloutOf(cluster v1.MySQLCluster, seen observed) rollout {
 	r.known = status.ObservedGeneration >= seen.set.Generation
 	r.current, r.update = status.CurrentRevision, status.UpdateRevision
 	for ordinal := range r.scale {
-		pod, found := seen.pod(r.n.member(ordinal))
+		pod, found := seen.pod(r.n.Member(ordinal))
 		made := pod.Labels[appsv1.ControllerRevisionHashLabelKey]
 		if !found {
 			r.missing++
@@ -159,7 +160,7 @@ func (r rollout) message() string {
 	if r.allowed != "" && r.allowed != r.update {
 		other += fmt.Sprintf("; the annotation %s=%q is not for this update", AnnotationRestartPrimary, r.allowed)
 	}
-	return fmt.Sprintf("update %s is held back from %s: %s%s; to continue with %s: %s", r.update, r.members(held), r.holdReason(), other, r.n.member(held[0]), r.continueCommand())
+	return fmt.Sprintf("update %s is held back from %s: %s%s; to continue with %s: %s", r.update, r.members(held), r.holdReason(), other, r.n.Member(held[0]), r.continueCommand())
 }
 
 // holdReason says why an update is held back.
@@ -175,13 +176,13 @@ func (r rollout) holdReason() string {
 	if len(above) > 0 {
 		tried = "before it, Kubernetes would restart only " + r.members(above)
 	}
-	return fmt.Sprintf("Kubernetes would restart the primary %s before the replicas below it; %s", r.n.member(r.primary), tried)
+	return fmt.Sprintf("Kubernetes would restart the primary %s before the replicas below it; %s", r.n.Member(r.primary), tried)
 }
 
 func (r rollout) members(ordinals []int) string {
 	all := make([]string, 0, len(ordinals))
 	for _, ordinal := range ordinals {
-		all = append(all, r.n.member(ordinal))
+		all = append(all, r.n.Member(ordinal))
 	}
 	return strings.Join(all, ", ")
 }
@@ -200,7 +201,7 @@ func (r passResult) nextUpdateNote() string {
 	}
 	now := rolloutOf(r.cluster, r.seen)
 	return fmt.Sprintf("the newer change of the spec begins when update %s has reached %s; to start it now: kubectl -n %s annotate mysqlcluster %s %s-",
-		now.update, now.members(now.late), now.n.namespace, now.n.cluster, AnnotationRestartPrimary)
+		now.update, now.members(now.late), now.n.Namespace, now.n.Cluster, AnnotationRestartPrimary)
 }
 
 // heldBack returns an update that waits for a user, or for the cluster to be healthy; nil for none.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -46,7 +47,7 @@ func (r rolling) seen() (v1.MySQLCluster, observed) {
 	seen.set.Status.CurrentRevision, seen.set.Status.UpdateRevision, _ = strings.Cut(r.revisions, " ")
 	for ordinal, revision := range revisions {
 		if revision != "-" {
-			pod := readyPod(namesOf(cluster).member(ordinal))
+			pod := readyPod(children.NamesOf(cluster).Member(ordinal))
 			if revision == "x" {
 				revision = seen.set.Status.UpdateRevision
 				pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
@@ -205,10 +206,10 @@ func TestStatusTellsWhatIsHeldBack(t *testing.T) {
 func TestAHeldBackUpdateIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	s := held(t, "a a a")
-	next := func(children applyResult) []string {
+	next := func(applied applyResult) []string {
 		before := s.cluster.Status
 		told := s.report(nil, nil)
-		told.children = children
+		told.children = applied
 		s.cluster.Status = told.status()
 		reasons := []string{}
 		for _, event := range eventsOf(before, s.cluster.Status) {
@@ -273,8 +274,8 @@ func TestThePartitionIsSentOnlyWhereItMatters(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(3)
 	render := func(partition *int32) appsv1.StatefulSetUpdateStrategy {
-		spec := setSpec{agentImage: agentImage, scale: 3, claimSize: wantedStorage(cluster), partition: partition}
-		return as[appsv1.StatefulSet](t, statefulSet(namesOf(cluster), cluster, spec)).Spec.UpdateStrategy
+		spec := children.StatefulSetInput{AgentImage: agentImage, Scale: 3, ClaimSize: children.WantedStorage(cluster), Partition: partition}
+		return as[appsv1.StatefulSet](t, children.StatefulSet(children.NamesOf(cluster), cluster, spec)).Spec.UpdateStrategy
 	}
 	if got := render(nil).RollingUpdate; got != nil {
 		t.Errorf("it sends %+v", got)
@@ -359,7 +360,7 @@ func TestAMemberThatIsHeldBackShowsTheMistakeOfBefore(t *testing.T) {
 	s.silent(1)
 	s.seen.pods[1].Status.ContainerStatuses = nil
 	s.seen.pods[1].Status.InitContainerStatuses = []corev1.ContainerStatus{{
-		Name: containerInitialize, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		Name: children.ContainerInitialize, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "[ERROR] unknown variable 'x=1'."}},
 	}}
 	ready := meta.FindStatusCondition(s.report(nil, nil).status().Conditions, v1.ConditionReady)

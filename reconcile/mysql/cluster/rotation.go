@@ -9,6 +9,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 )
 
 // A cluster's CA is replaced by another in steps, each of which can be repeated:
@@ -128,7 +129,7 @@ func (s situation) rotating(now time.Time) nextStep {
 	newest := s.authorities[0]
 	isSigned := s.shown() == newest
 	trusted := s.clientsHaveCASince.Add(s.asked.clientOverlap())
-	gone := madeAt(s.leaf).Add(min(memberOverlap, s.asked.clientOverlap()))
+	gone := children.CreatedAt(s.leaf).Add(min(memberOverlap, s.asked.clientOverlap()))
 	switch {
 	case !isSigned && (!s.published || s.clientsHaveCASince.IsZero()):
 		return nextStep{step: stepKeep, waits: waitForClients}
@@ -174,15 +175,15 @@ func (s situation) issuer(now time.Time) *tls.Certificate {
 
 // extends reports whether the members' certificate expires soon, and the authority can give them one that lasts longer.
 func (s situation) extends(authority *tls.Certificate, now time.Time) bool {
-	return pki.Renewable(s.leaf, now) && agent.Signs(authority, now) && lifeUnder(authority, now).After(s.leaf.NotAfter)
+	return pki.Renewable(s.leaf, now) && agent.Signs(authority, now) && children.MemberExpiry(authority, now).After(s.leaf.NotAfter)
 }
 
 // replace carries out a step that changes the CAs, and returns the CAs that there are then.
-func (s situation) replace(next step, n names, now time.Time) (agent.Authorities, error) {
+func (s situation) replace(next step, n children.Names, now time.Time) (agent.Authorities, error) {
 	if next == stepForget {
 		return s.authorities[:1], nil
 	}
-	made, err := newAuthority(n, now)
+	made, err := children.NewAuthority(n, now)
 	if err != nil {
 		return nil, err
 	}
@@ -202,15 +203,15 @@ func (s situation) replace(next step, n names, now time.Time) (agent.Authorities
 }
 
 // message explains to users what a rotation waits for.
-func (m nextStep) message(n names) string {
+func (m nextStep) message(n children.Names) string {
 	switch m.waits {
 	case waitForMembers:
 		return "the operator is replacing the CA; waiting until every running member uses the certificates that it was given"
 	case waitForClients:
 		if m.until.IsZero() {
-			return fmt.Sprintf("there is a new CA, but it is not in ConfigMap %s yet; members show no certificate of it until clients can trust it", n.trust())
+			return fmt.Sprintf("there is a new CA, but it is not in ConfigMap %s yet; members show no certificate of it until clients can trust it", n.TrustMap())
 		}
-		return fmt.Sprintf("a new CA is in ConfigMap %s; members show a certificate of it from %s on, so that clients have time to trust it", n.trust(), m.until.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("a new CA is in ConfigMap %s; members show a certificate of it from %s on, so that clients have time to trust it", n.TrustMap(), m.until.UTC().Format(time.RFC3339))
 	case waitToForget:
 		return fmt.Sprintf("members have a certificate of the new CA; the operator removes the old CA after %s, once every running member shows the new certificate", m.until.UTC().Format(time.RFC3339))
 	}

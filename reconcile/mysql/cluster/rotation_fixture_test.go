@@ -9,6 +9,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 )
 
 const day = 24 * time.Hour
@@ -16,7 +17,7 @@ const day = 24 * time.Hour
 // rotating is a cluster with its certificates: what the operator keeps, what it gives to the members, and what they have read of it.
 type rotating struct {
 	t                 *testing.T
-	n                 names
+	n                 children.Names
 	now               time.Time
 	kept              agent.Authorities
 	told, clientsTold time.Time
@@ -41,7 +42,7 @@ type readingMember struct {
 // newRotating returns a new cluster of three.
 func newRotating(t *testing.T) *rotating {
 	t.Helper()
-	r := &rotating{t: t, n: names{"shop", "db"}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), members: map[string]*readingMember{}}
+	r := &rotating{t: t, n: children.Names{Namespace: "shop", Cluster: "db"}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), members: map[string]*readingMember{}}
 	for _, name := range []string{"db-0", "db-1", "db-2"} {
 		r.members[name] = &readingMember{}
 	}
@@ -64,7 +65,7 @@ func (r *rotating) look() {
 		case stepTrust, stepSign:
 			r.bundle = r.kept.Bundle()
 			if r.last.issuer != nil {
-				r.pair = r.must(newMemberCertificate(r.n, r.last.issuer, r.now))
+				r.pair = r.must(children.NewMemberCertificate(r.n, r.last.issuer, r.now))
 			}
 		case stepNote:
 			r.told = r.now
@@ -108,7 +109,7 @@ func (r *rotating) must(made pki.Pair, err error) pki.Pair {
 
 func (r *rotating) situation() situation {
 	s := situation{authorities: r.kept, membersHaveCASince: r.told, clientsHaveCASince: r.clientsTold, bundle: r.bundle, asked: r.asked, inUse: r.inUse(), published: !r.unpublished}
-	s.leaf, s.fits = readMemberCertificate(r.n, r.pair)
+	s.leaf, s.fits = children.ReadMemberCertificate(r.n, r.pair)
 	if trusted, err := pki.ReadCertificates(r.bundle); err == nil && s.leaf != nil && len(r.kept) == 0 {
 		s.known = pki.Issuer(s.leaf, trusted)
 	}

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 const (
 	// AnnotationRotate, on a MySQLCluster, asks for a new CA: its value is a time (RFC 3339), and the operator replaces a CA that is older.
 	// It waits for a time in the future.
-	AnnotationRotate = prefix + "rotate-ca-before"
+	AnnotationRotate = children.Prefix + "rotate-ca-before"
 	// AnnotationOverlap, on a MySQLCluster, is how long clients have both CAs before members show certificates of the new one. Its value is
 	// a duration, such as 720h or 0s. Default: a week.
-	AnnotationOverlap = prefix + "rotate-ca-overlap"
+	AnnotationOverlap = children.Prefix + "rotate-ca-overlap"
 
 	// longestOverlap limits the overlap: a CA that is being replaced must last for longer than that.
 	longestOverlap = 90 * 24 * time.Hour
@@ -55,7 +56,7 @@ func rotationRequestOf(annotations map[string]string) rotationRequest {
 
 // wants reports whether a CA was made before the requested time. Certificates have times in whole seconds.
 func (r rotationRequest) wants(authority *x509.Certificate, now time.Time) bool {
-	return !r.before.IsZero() && !now.Before(r.before) && madeAt(authority).Before(r.before.Truncate(time.Second))
+	return !r.before.IsZero() && !now.Before(r.before) && children.CreatedAt(authority).Before(r.before.Truncate(time.Second))
 }
 
 func (r rotationRequest) clientOverlap() time.Duration {

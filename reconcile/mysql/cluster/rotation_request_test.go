@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 )
 
 func TestRotationRequest(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	made, _ := signed(t, names{"shop", "db"}, at)
+	made, _ := signed(t, children.Names{Namespace: "shop", Cluster: "db"}, at)
 	tests := map[string]struct {
 		before, overlap string
 		wants           bool

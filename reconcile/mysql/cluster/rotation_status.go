@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -29,7 +30,7 @@ type rotation struct {
 }
 
 // rotationOf returns the state of a rotation, and which annotation cannot be parsed; nil if there is nothing to report.
-func rotationOf(n names, last nextStep, asked rotationRequest) *rotation {
+func rotationOf(n children.Names, last nextStep, asked rotationRequest) *rotation {
 	switch {
 	case last.waits != "" && asked.fault != "":
 		return &rotation{metav1.ConditionTrue, string(last.waits), last.message(n) + "; " + asked.fault}
@@ -101,7 +102,7 @@ func (p certificateState) waitForTrust(cluster v1.MySQLCluster, seen observed) *
 func usesOf(seen observed) string {
 	uses := ""
 	for at := range seen.members {
-		if pod, found := seen.pod(seen.members[at].Name); !found || !runs(pod, containerMysqld) {
+		if pod, found := seen.pod(seen.members[at].Name); !found || !runs(pod, children.ContainerMysqld) {
 			continue
 		}
 		status := seen.members[at].Status

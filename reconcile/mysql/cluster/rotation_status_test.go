@@ -12,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -38,7 +39,7 @@ func TestWhatAllMembersUse(t *testing.T) {
 	crashed.seen.pods[1].Status.ContainerStatuses[1].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	looping := reachable(t, "new", "")
 	looping.seen.pods[1].Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-	if runs(looping.seen.pods[1], containerMysqld) || !runs(looping.seen.pods[1], containerAgent) {
+	if runs(looping.seen.pods[1], children.ContainerMysqld) || !runs(looping.seen.pods[1], children.ContainerAgent) {
 		t.Fatalf("in the Pod run %+v", looping.seen.pods[1].Status.ContainerStatuses)
 	}
 	for name, test := range map[string]struct {
@@ -127,7 +128,7 @@ func TestLossIsCountedByOneClock(t *testing.T) {
 // it.
 func TestOperatorGoesOnWithACertificateOfBefore(t *testing.T) {
 	t.Parallel()
-	n, at := names{"shop", "db"}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	n, at := children.Names{Namespace: "shop", Cluster: "db"}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	old, _ := signed(t, n, at)
 	next, _ := signed(t, n, at)
 	former, err := agent.OperatorTLS(agent.Authorities{old}, at)
@@ -161,7 +162,7 @@ func TestOperatorGoesOnWithACertificateOfBefore(t *testing.T) {
 
 func TestRotationIsTold(t *testing.T) {
 	t.Parallel()
-	n, until := names{"shop", "db"}, time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	n, until := children.Names{Namespace: "shop", Cluster: "db"}, time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	status := v1.MySQLClusterStatus{}
 	for _, test := range []struct {
 		last  nextStep
@@ -203,9 +204,9 @@ func TestRotationIsTold(t *testing.T) {
 // TestTrustMapHasNoKey: many users may read ConfigMaps.
 func TestTrustMapHasNoKey(t *testing.T) {
 	t.Parallel()
-	authority, _ := signed(t, names{"shop", "db"}, time.Now())
-	made := trustMap(names{"shop", "db"}, agent.Authorities{authority}.Bundle())
-	if *made.Name != "db-ca-cert" || made.Data[keyAuthorities] != string(pki.Encode(authority.Leaf.Raw)) || len(made.Data) != 1 {
+	authority, _ := signed(t, children.Names{Namespace: "shop", Cluster: "db"}, time.Now())
+	made := children.TrustMap(children.Names{Namespace: "shop", Cluster: "db"}, agent.Authorities{authority}.Bundle())
+	if *made.Name != "db-ca-cert" || made.Data[children.KeyAuthorities] != string(pki.Encode(authority.Leaf.Raw)) || len(made.Data) != 1 {
 		t.Errorf("it is %s with %v", *made.Name, made.Data)
 	}
 }

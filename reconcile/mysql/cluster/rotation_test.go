@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/pki"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 )
 
 // TestCAIsReplacedWhileEverybodyWorks: two years pass, and the operator replaces the CA. A client that reads the bundle once a week always
@@ -201,7 +202,7 @@ func TestCertificateIsDamagedInARotation(t *testing.T) {
 func TestCAHasEnded(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
-	r.now = r.now.Add(authorityLife + day)
+	r.now = r.now.Add(children.AuthorityLife + day)
 	r.look()
 	r.want(stepStart, stepSign)
 	r.read()
@@ -236,7 +237,7 @@ func TestCertificatesOfAClockThatIsPutRight(t *testing.T) {
 	}{
 		"it renews a certificate":    {240 * day, 60 * day, []step{stepSign}, []step{stepSign}},
 		"it brings a new CA":         {700 * day, 60 * day, []step{stepBring, stepTrust, stepNote, stepNoteClients}, []step{stepStart, stepTrust, stepNote, stepNoteClients}},
-		"it takes all CAs for ended": {day, authorityLife, []step{stepStart, stepSign}, []step{stepStart, stepSign, stepNote, stepNoteClients}},
+		"it takes all CAs for ended": {day, children.AuthorityLife, []step{stepStart, stepSign}, []step{stepStart, stepSign, stepNote, stepNoteClients}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

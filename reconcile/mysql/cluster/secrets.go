@@ -10,24 +10,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 // userSecret checks the Secret that the user names for root's password; nil if it is valid.
-func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*report.Problem, error) {
-	found, err := r.reader.Get(ctx, secrets(), n.namespace, name)
+func (r *reconciler) userSecret(ctx context.Context, n children.Names, name string) (*report.Problem, error) {
+	found, err := r.reader.Get(ctx, children.Secrets(), n.Namespace, name)
 	if apierrors.IsNotFound(err) {
-		return &report.Problem{Reason: reasonSecretNotFound, Message: fmt.Sprintf("spec.secret: Secret %q does not exist in namespace %q; create it with root's password under the key %q", name, n.namespace, agent.PasswordKey), Stalled: true}, nil
+		return &report.Problem{Reason: reasonSecretNotFound, Message: fmt.Sprintf("spec.secret: Secret %q does not exist in namespace %q; create it with root's password under the key %q", name, n.Namespace, agent.PasswordKey), Stalled: true}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	content, err := secretData(found)
+	content, err := children.SecretData(found)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +62,6 @@ func passwordFault(content map[string][]byte) string {
 	return ""
 }
 
-func secretData(object *unstructured.Unstructured) (map[string][]byte, error) {
-	var secret corev1.Secret
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &secret); err != nil {
-		return nil, fmt.Errorf("read Secret %s/%s: %w", object.GetNamespace(), object.GetName(), err)
-	}
-	return secret.Data, nil
-}
-
 // newAccounts generates the passwords of the operator's own MySQL accounts.
 func newAccounts() map[string][]byte {
 	return map[string][]byte{
@@ -86,52 +78,52 @@ func newPassword() []byte { return []byte("aA1!" + rand.Text()) }
 // checkProvenance refuses a Secret that has no controller, unless the members that use it exist. A client that may only write Secrets can
 // copy all marks of the operator, and would know the key of the CA that the cluster takes for its own. Creating a StatefulSet takes the
 // permission to run Pods.
-func (r *reconciler) checkProvenance(ctx context.Context, client *reconcile.Client, n names, secret *unstructured.Unstructured) error {
+func (r *reconciler) checkProvenance(ctx context.Context, client *reconcile.Client, n children.Names, secret *unstructured.Unstructured) error {
 	if metav1.IsControlledBy(secret, client.Owner()) {
 		return nil
 	}
-	set, err := r.reader.Get(ctx, statefulSets(), n.namespace, n.cluster)
+	set, err := r.reader.Get(ctx, children.StatefulSets(), n.Namespace, n.Cluster)
 	if apierrors.IsNotFound(err) {
-		return &reconcile.ForeignError{Resource: secrets(), Namespace: n.namespace, Name: secret.GetName(), MissingProof: "the StatefulSet " + n.cluster}
+		return &reconcile.ForeignError{Resource: children.Secrets(), Namespace: n.Namespace, Name: secret.GetName(), MissingProof: "the StatefulSet " + n.Cluster}
 	}
 	if err != nil {
 		return err
 	}
-	return client.CheckOwnership(set, statefulSets(), n.labels())
+	return client.CheckOwnership(set, children.StatefulSets(), n.Labels())
 }
 
 // ownSecret reads one of the cluster's own Secrets, and adopts one that a deleted cluster of the same name left; nil if there is none.
-func (r *reconciler) ownSecret(ctx context.Context, client *reconcile.Client, n names, name string) (*unstructured.Unstructured, error) {
-	found, err := r.reader.Get(ctx, secrets(), n.namespace, name)
+func (r *reconciler) ownSecret(ctx context.Context, client *reconcile.Client, n children.Names, name string) (*unstructured.Unstructured, error) {
+	found, err := r.reader.Get(ctx, children.Secrets(), n.Namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no Secret, and no error in looking for one
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := client.CheckOwnership(found, secrets(), n.labels()); err != nil {
+	if err := client.CheckOwnership(found, children.Secrets(), n.Labels()); err != nil {
 		return nil, err
 	}
 	if err := r.checkProvenance(ctx, client, n, found); err != nil {
 		return nil, err
 	}
-	return client.Adopt(ctx, secrets(), found)
+	return client.Adopt(ctx, children.Secrets(), found)
 }
 
-func (r *reconciler) createSecret(ctx context.Context, client *reconcile.Client, n names, name string, data map[string][]byte) (*unstructured.Unstructured, error) {
+func (r *reconciler) createSecret(ctx context.Context, client *reconcile.Client, n children.Names, name string, data map[string][]byte) (*unstructured.Unstructured, error) {
 	return client.Create(ctx, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.namespace, Labels: n.labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.Namespace, Labels: n.Labels()},
 		Type:       corev1.SecretTypeOpaque, Data: data,
 	})
 }
 
 // ownAccounts creates the passwords of the operator's own MySQL accounts if they are missing.
-func (r *reconciler) ownAccounts(ctx context.Context, client *reconcile.Client, n names) error {
-	found, err := r.ownSecret(ctx, client, n, n.accounts())
+func (r *reconciler) ownAccounts(ctx context.Context, client *reconcile.Client, n children.Names) error {
+	found, err := r.ownSecret(ctx, client, n, n.AccountsSecret())
 	if found != nil || err != nil {
 		return err
 	}
-	_, err = r.createSecret(ctx, client, n, n.accounts(), newAccounts())
+	_, err = r.createSecret(ctx, client, n, n.AccountsSecret(), newAccounts())
 	return err
 }

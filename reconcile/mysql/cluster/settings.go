@@ -13,6 +13,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -113,7 +114,7 @@ func notTaken(why string) *report.Problem {
 }
 
 // settingsProblem returns why the members do not get the StatefulSet that they should have; nil if nothing prevents it.
-func (r *reconciler) settingsProblem(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, spec setSpec) (*report.Problem, error) {
+func (r *reconciler) settingsProblem(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, spec children.StatefulSetInput) (*report.Problem, error) {
 	key, of := keyOf(cluster), childInputs{uid: cluster.UID, digest: digest(seen.versions, fmt.Sprint(cluster.Generation))}
 	if known := r.memory.heldSettings(key, of, r.now()); known != nil {
 		return known, nil
@@ -128,7 +129,7 @@ func (r *reconciler) settingsProblem(ctx context.Context, client *reconcile.Clie
 		_, err = client.Create(ctx, transfer.VersionJob(asked.order))
 		err = unlessExists(err)
 	case settingsDrop:
-		err = client.Delete(ctx, jobs(), asked.jobObject)
+		err = client.Delete(ctx, children.Jobs(), asked.jobObject)
 	case settingsApply, settingsWait:
 	}
 	if refused := report.FromError(err); refused != nil {
@@ -141,11 +142,11 @@ func (r *reconciler) settingsProblem(ctx context.Context, client *reconcile.Clie
 }
 
 // questionOf checks whether the members should get other settings, or another image; nil if they should not.
-func (r *reconciler) questionOf(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, spec setSpec) (*settingsCheck, error) {
-	n := namesOf(cluster)
+func (r *reconciler) questionOf(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, spec children.StatefulSetInput) (*settingsCheck, error) {
+	n := children.NamesOf(cluster)
 	var live *appsv1.StatefulSet
 	if seen.set != nil {
-		same, err := client.IsApplied(ctx, statefulSet(n, cluster, spec))
+		same, err := client.IsApplied(ctx, children.StatefulSet(n, cluster, spec))
 		if same || err != nil {
 			return nil, err
 		}
@@ -163,8 +164,8 @@ func (r *reconciler) questionOf(ctx context.Context, client *reconcile.Client, c
 	}
 	asked := newQuestion(cluster, *live, table)
 	if asked.needsAnswer() {
-		asked.order = versionOrderOf(cluster, r.operator.Image)
-		asked.order.Settings = withoutMemory(renderConfig(cluster))
+		asked.order = transfer.NewVersionOrder(cluster, r.operator.Image)
+		asked.order.Settings = withoutMemory(children.RenderConfig(cluster))
 		err = r.observeQuestion(ctx, client, cluster, &asked)
 	}
 	return &asked, err
@@ -172,19 +173,19 @@ func (r *reconciler) questionOf(ctx context.Context, client *reconcile.Client, c
 
 // newQuestion judges what the members would get that they do not have.
 func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings.Table) settingsCheck {
-	if imageOf(set) != cluster.Spec.Image {
+	if children.ImageOf(set) != cluster.Spec.Image {
 		return settingsCheck{other: true}
 	}
 	has, missing := linesIn(set), map[string]string{}
 	for name, value := range cluster.Spec.Config {
-		if !has[line(strings.ReplaceAll(name, "-", "_"), value)] {
+		if !has[children.ConfigLine(strings.ReplaceAll(name, "-", "_"), value)] {
 			missing[name] = value
 		}
 	}
 	asked := settingsCheck{judged: table.Judge(missing, commonVersion(cluster.Status))}
-	lacks := func(library string) bool { return !has[line(loadPlugin, library)] }
+	lacks := func(library string) bool { return !has[children.ConfigLine(children.SettingPlugin, library)] }
 	asked.other = slices.ContainsFunc(cluster.Spec.Plugins, lacks)
-	asked.loses(has, renderConfig(cluster), table)
+	asked.loses(has, children.RenderConfig(cluster), table)
 	return asked
 }
 
@@ -202,7 +203,7 @@ func (q *settingsCheck) loses(has map[string]bool, wanted string, table settings
 		}
 		name := settings.Plain(spelled)
 		switch known := table[name]; {
-		case name == loadPlugin:
+		case name == children.SettingPlugin:
 			q.other = true
 		case known.Name == "" || known.Type == settings.Text || known.Type == settings.Set:
 			q.judged.Unsure = append(q.judged.Unsure, name)
@@ -250,7 +251,7 @@ func (q settingsCheck) needsAnswer() bool {
 
 // observeQuestion reads the Job that asks, and its answer.
 func (r *reconciler) observeQuestion(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, asked *settingsCheck) error {
-	n := namesOf(cluster)
+	n := children.NamesOf(cluster)
 	job, err := r.jobOf(ctx, client, n, transfer.VersionJobName(asked.order))
 	if err != nil || job == nil {
 		return err
@@ -265,12 +266,12 @@ func (r *reconciler) observeQuestion(ctx context.Context, client *reconcile.Clie
 	}
 	own := transfer.PodsOf(asked.job, all)
 	asked.answer, asked.state = transfer.ObserveSettings(asked.job, own, cluster.Spec)
-	asked.known = r.memory.failures.Waited(n.namespacedName(), "known "+string(asked.job.UID), r.now())
+	asked.known = r.memory.failures.Waited(n.NamespacedName(), "known "+string(asked.job.UID), r.now())
 	if asked.state.Phase == transfer.Failed || asked.state.Phase == transfer.Succeeded {
-		asked.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(asked.job.UID), r.now())
+		asked.ended = r.memory.failures.Waited(n.NamespacedName(), "ended "+string(asked.job.UID), r.now())
 	}
 	if asked.state.Phase == transfer.Pending {
-		asked.pending = r.memory.failures.Waited(n.namespacedName(), "pending "+string(asked.job.UID), r.now())
+		asked.pending = r.memory.failures.Waited(n.NamespacedName(), "pending "+string(asked.job.UID), r.now())
 	}
 	if len(own) == 0 && asked.state.Phase == transfer.Pending {
 		asked.refused, err = r.refusalOf(ctx, job)
@@ -283,7 +284,7 @@ func linesIn(set appsv1.StatefulSet) map[string]bool {
 	has := map[string]bool{}
 	for _, container := range set.Spec.Template.Spec.InitContainers {
 		for _, variable := range container.Env {
-			if container.Name != containerPrepare || variable.Name != agent.EnvSettings {
+			if container.Name != children.ContainerPrepare || variable.Name != agent.EnvSettings {
 				continue
 			}
 			for one := range strings.Lines(strings.ReplaceAll(variable.Value, "$$", "$")) {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
@@ -82,7 +83,7 @@ func TestWhatMembersWouldGet(t *testing.T) {
 	cluster.Spec.Image, cluster.Spec.Secret, cluster.Spec.Port, cluster.Status.Version = "mysql:9.7", "root", 3306, "9.7.4"
 	cluster.Spec.Config = map[string]string{"sql-mode": "ANSI", "ft_boolean_syntax": "$x $$y", "sort_buffer_size": "1M"}
 	cluster.Spec.Plugins = []string{"thread_pool.so"}
-	set := as[appsv1.StatefulSet](t, statefulSet(namesOf(cluster), cluster, setSpec{agentImage: "operator:1", scale: 2}))
+	set := as[appsv1.StatefulSet](t, children.StatefulSet(children.NamesOf(cluster), cluster, children.StatefulSetInput{AgentImage: "operator:1", Scale: 2}))
 	for name, test := range map[string]struct {
 		change      func(*v1.MySQLCluster)
 		asks, wrong bool
@@ -124,7 +125,7 @@ func TestAnImageThatAWebhookWrote(t *testing.T) {
 	t.Parallel()
 	cluster := v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}
 	cluster.Spec.Image = "mysql:9.7"
-	set := as[appsv1.StatefulSet](t, statefulSet(namesOf(cluster), cluster, setSpec{agentImage: "operator:1", scale: 2}))
+	set := as[appsv1.StatefulSet](t, children.StatefulSet(children.NamesOf(cluster), cluster, children.StatefulSetInput{AgentImage: "operator:1", Scale: 2}))
 	for i := range set.Spec.Template.Spec.Containers {
 		set.Spec.Template.Spec.Containers[i].Image = "mirror.example/" + set.Spec.Template.Spec.Containers[i].Image
 	}
@@ -156,7 +157,7 @@ func TestAQuestionThatTakesLongIsLookedAtSeldom(t *testing.T) {
 // TestOwnPluginsAreCounted: at its first start, a member distinguishes the user's plugins from the operator's by their number.
 func TestOwnPluginsAreCounted(t *testing.T) {
 	t.Parallel()
-	if got := strings.Count(renderConfig(v1.MySQLCluster{}), "\n"+loadPlugin+" = "); got != agent.OwnPlugins {
+	if got := strings.Count(children.RenderConfig(v1.MySQLCluster{}), "\n"+children.SettingPlugin+" = "); got != agent.OwnPlugins {
 		t.Errorf("every cluster loads %d plugins, and agent.OwnPlugins is %d", got, agent.OwnPlugins)
 	}
 }

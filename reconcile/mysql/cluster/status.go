@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -51,18 +52,18 @@ func (r passResult) status() v1.MySQLClusterStatus {
 
 // previousStatus returns the status with everything that stays the same until the operator observes otherwise.
 func previousStatus(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
-	n := names{cluster.Namespace, cluster.Name}
+	n := children.NamesOf(cluster)
 	status := cluster.Status
 	status.Conditions = slices.Clone(cluster.Status.Conditions)
 	status.ObservedGeneration = cluster.Generation
-	status.Selector = n.selector()
+	status.Selector = n.Selector()
 	status.Image = cluster.Spec.Image
 	status.Endpoints = v1.Endpoints{
-		Write: fmt.Sprintf("%s:%d", n.service(n.cluster), cluster.Spec.Port),
-		Read:  fmt.Sprintf("%s:%d", n.service(n.read()), cluster.Spec.Port),
+		Write: fmt.Sprintf("%s:%d", n.ServiceHost(n.Cluster), cluster.Spec.Port),
+		Read:  fmt.Sprintf("%s:%d", n.ServiceHost(n.ReadService()), cluster.Spec.Port),
 	}
 	if status.ReadySummary == "" {
-		status.ReadySummary = fmt.Sprintf("0/%d", wantedReplicas(cluster))
+		status.ReadySummary = fmt.Sprintf("0/%d", children.WantedReplicas(cluster))
 	}
 	return status
 }
@@ -146,7 +147,7 @@ func steadyMessage(status replication.Status) string {
 
 // describeServing sets the Ready condition, and the fields that say the same in other words.
 func (r passResult) describeServing(status *v1.MySQLClusterStatus) {
-	wanted := wantedReplicas(r.cluster)
+	wanted := children.WantedReplicas(r.cluster)
 	serving := 0
 	for _, member := range r.seen.members {
 		if member.Ordinal < wanted && r.serves(member) {
@@ -225,7 +226,7 @@ func (r passResult) describeDurability(status *v1.MySQLClusterStatus) {
 
 // durability returns how many members hold the acknowledged commits, and whether that is as many as the cluster's size requires.
 func (r passResult) durability() (is metav1.ConditionStatus, reason, message string) {
-	full, acks := replication.FullAcks(wantedReplicas(r.cluster)), r.decision.Record.RequiredAcks
+	full, acks := replication.FullAcks(children.WantedReplicas(r.cluster)), r.decision.Record.RequiredAcks
 	primary := r.primaryStatus()
 	short := primary != nil && primary.AcksShortSeconds > 0
 	switch {

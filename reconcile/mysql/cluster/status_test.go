@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -324,7 +325,7 @@ func TestViewReadsTheRecordAndTheSpec(t *testing.T) {
 	}
 	s.cluster.Spec.Durability, s.cluster.Spec.Replicas, s.seen.set = v1.Durability{WhenReplicasLost: v1.Block}, nil, nil
 	bare := view(s.cluster, s.seen)
-	if bare.Durability.Continue || bare.Durability.Grace < time.Second || bare.Replicas != defaultReplicas || bare.Scale != 0 {
+	if bare.Durability.Continue || bare.Durability.Grace < time.Second || bare.Replicas != children.DefaultReplicas || bare.Scale != 0 {
 		t.Errorf("got %+v", bare)
 	}
 }
@@ -332,11 +333,11 @@ func TestViewReadsTheRecordAndTheSpec(t *testing.T) {
 func TestMembersOfEverythingThatIsWasOrShallBe(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(2)
-	n := namesOf(cluster)
+	n := children.NamesOf(cluster)
 	seen := healthy(t, 1).seen
 	for ordinal, made := range map[int]int64{0: 1500, 1: 1000, 3: 500} {
 		volume := claim("Bound", nil).volumes[0]
-		volume.Name, volume.CreationTimestamp = n.volume(ordinal), metav1.NewTime(time.Unix(made, 0))
+		volume.Name, volume.CreationTimestamp = n.Claim(ordinal), metav1.NewTime(time.Unix(made, 0))
 		seen.volumes = append(seen.volumes, volume)
 	}
 	type row struct {
@@ -355,8 +356,8 @@ func TestMembersOfEverythingThatIsWasOrShallBe(t *testing.T) {
 
 func TestProblemsOfErrorsThatNameTheirRemedy(t *testing.T) {
 	t.Parallel()
-	foreign := &reconcile.ForeignError{Resource: services(), Namespace: "shop", Name: "db"}
-	former := &reconcile.ForeignError{Resource: services(), Namespace: "shop", Name: "db", Predecessor: true}
+	foreign := &reconcile.ForeignError{Resource: children.Services(), Namespace: "shop", Name: "db"}
+	former := &reconcile.ForeignError{Resource: children.Services(), Namespace: "shop", Name: "db", Predecessor: true}
 	if got := report.FromError(foreign); got == nil || got.Reason != report.ReasonForeignObject || !got.Stalled {
 		t.Errorf("a foreign object: %+v", got)
 	}

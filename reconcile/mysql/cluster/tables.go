@@ -2,14 +2,13 @@ package cluster
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -48,7 +47,7 @@ func (r passResult) incompleteMembers() (told string, isWhole bool) {
 	for _, member := range r.seen.members {
 		switch {
 		case member.Status == nil:
-			isWhole = isWhole && !member.Pod && member.Ordinal >= wantedReplicas(r.cluster)
+			isWhole = isWhole && !member.Pod && member.Ordinal >= children.WantedReplicas(r.cluster)
 		case !member.Status.KnowsTablesWithoutRows():
 			isWhole = false
 		case !member.Status.KnownTablesWithoutRows().Empty():
@@ -91,21 +90,6 @@ func tablesOf(status replication.Status) string {
 	return said
 }
 
-// labelEngines, on the StatefulSet, says with which defaults about tables it was created; status.innoDBOnly says the same, also when the
-// StatefulSet is gone. The cluster keeps them for its whole life: an application that creates tables with other engines, or without keys,
-// must not fail because the operator was upgraded.
-const (
-	labelEngines    = prefix + "engines"
-	enginesInnoDB   = "innodb"
-	settingDisabled = "disabled_storage_engines"
-	// settingGenerate gives InnoDB's new tables that have no primary key an invisible one (manual, "Generated Invisible Primary Keys";
-	// since 8.0.30). The statement in the binary log contains it, so that replicas, whose appliers ignore this setting, get the same
-	// column. Channels need no REQUIRE_TABLE_PRIMARY_KEY_CHECK: with it, a replica would give keys to tables that have none on the primary.
-	settingGenerate = "sql_generate_invisible_primary_key"
-	// settingRequire makes mysqld refuse such tables.
-	settingRequire = "sql_require_primary_key"
-)
-
 // isInnoDBOnly reports whether a cluster refuses tables whose rows copies do not contain, and gives tables without a primary key one. The
 // operator decides that when it creates the StatefulSet: for a cluster that starts empty. Existing data, of an earlier cluster's volumes or
 // a backup, belongs to an application that may create such tables.
@@ -114,25 +98,7 @@ func isInnoDBOnly(cluster v1.MySQLCluster, seen observed) bool {
 		return true
 	}
 	if seen.set != nil {
-		return seen.set.Labels[labelEngines] == enginesInnoDB
+		return seen.set.Labels[children.LabelEngines] == children.EnginesInnoDB
 	}
 	return len(cluster.Status.InSync) == 0 && !restoreBegun(cluster.Status) && len(seen.volumes) == 0
-}
-
-// withTableDefaults adds the defaults of InnoDB-only clusters to the settings, where the user has not chosen. A user who has tables without
-// keys refused must not get generated keys instead.
-func withTableDefaults(cluster v1.MySQLCluster) v1.MySQLCluster {
-	chosen := plainSettings(cluster.Spec.Config)
-	config := map[string]string{}
-	if _, isChosen := chosen[settingDisabled]; !isChosen {
-		config["loose_"+settingDisabled] = mysqld.UnsafeEngines
-	}
-	_, isChosen := chosen[settingGenerate]
-	_, isRequired := chosen[settingRequire]
-	if !isChosen && !isRequired {
-		config["loose_"+settingGenerate] = "ON"
-	}
-	maps.Copy(config, cluster.Spec.Config)
-	cluster.Spec.Config = config
-	return cluster
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -96,7 +96,7 @@ func TestASettledClusterNoticesTables(t *testing.T) {
 	}
 }
 
-// TestEnginesOfACluster: the decision at the cluster's creation stays, and the user's settings come before it.
+// TestEnginesOfACluster: the decision at the cluster's creation stays.
 func TestEnginesOfACluster(t *testing.T) {
 	t.Parallel()
 	made := func(labels map[string]string) observed {
@@ -113,7 +113,7 @@ func TestEnginesOfACluster(t *testing.T) {
 		want   bool
 	}{
 		"a new one":                               {want: true},
-		"one that was made so":                    {change: begun, seen: made(map[string]string{labelEngines: enginesInnoDB}), want: true},
+		"one that was made so":                    {change: begun, seen: made(map[string]string{children.LabelEngines: children.EnginesInnoDB}), want: true},
 		"one of an earlier release":               {change: begun, seen: made(nil)},
 		"one that adopts volumes":                 {seen: observed{volumes: []corev1.PersistentVolumeClaim{{}}}},
 		"one that starts from a backup":           {change: restored},
@@ -127,44 +127,6 @@ func TestEnginesOfACluster(t *testing.T) {
 		}
 		if got := isInnoDBOnly(aCluster(2, change), test.seen); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
-		}
-	}
-	for chosen, want := range map[string]string{"": mysqld.UnsafeEngines, "disabled_storage_engines=": "", "loose-disabled-storage-engines=CSV": "CSV"} {
-		cluster := aCluster(2, func(c *v1.MySQLCluster) {
-			if name, value, isChosen := strings.Cut(chosen, "="); isChosen {
-				c.Spec.Config = map[string]string{name: value}
-			}
-		})
-		if got, found := inForce(renderConfig(withTableDefaults(cluster)))[settingDisabled]; got != want || !found {
-			t.Errorf("with %q it is %q, want %q", chosen, got, want)
-		}
-		if _, found := inForce(renderConfig(cluster))[settingDisabled]; found != (chosen != "") {
-			t.Error("the cluster itself was changed")
-		}
-	}
-	set := as[appsv1.StatefulSet](t, statefulSet(namesOf(aCluster(2)), aCluster(2), setSpec{scale: 2, claimSize: wantedStorage(aCluster(2)), innoDBOnly: true}))
-	if set.Labels[labelEngines] != enginesInnoDB || set.Spec.Template.Labels[labelEngines] != "" || set.Spec.Selector.MatchLabels[labelEngines] != "" {
-		t.Errorf("the StatefulSet has the labels %v, its Pods %v, and selects %v", set.Labels, set.Spec.Template.Labels, set.Spec.Selector.MatchLabels)
-	}
-}
-
-// TestKeysOfACluster: tables get a key if the user has neither chosen nor has them refused.
-func TestKeysOfACluster(t *testing.T) {
-	t.Parallel()
-	for chosen, want := range map[string]string{
-		"": "ON", "max_connections=5": "ON", "sql_generate_invisible_primary_key=OFF": "OFF", "loose-sql-generate-invisible-primary-key=OFF": "OFF",
-		"sql_require_primary_key=ON": "", "loose_sql-require-primary-key=OFF": "",
-	} {
-		cluster := aCluster(2, func(c *v1.MySQLCluster) {
-			if name, value, isChosen := strings.Cut(chosen, "="); isChosen {
-				c.Spec.Config = map[string]string{name: value}
-			}
-		})
-		if got := inForce(renderConfig(withTableDefaults(cluster)))[settingGenerate]; got != want {
-			t.Errorf("with %q it is %q, want %q", chosen, got, want)
-		}
-		if got := inForce(renderConfig(cluster))[settingGenerate]; got == "ON" {
-			t.Errorf("with %q an earlier cluster gets keys", chosen)
 		}
 	}
 }
@@ -182,7 +144,7 @@ func TestWhatWasDecidedAboutEnginesIsNoted(t *testing.T) {
 	if s.report(nil, nil).status().InnoDBOnly {
 		t.Error("it is noted of a cluster that was not made so")
 	}
-	s.seen.set.Labels = map[string]string{labelEngines: enginesInnoDB}
+	s.seen.set.Labels = map[string]string{children.LabelEngines: children.EnginesInnoDB}
 	s.cluster.Status = s.report(nil, nil).status()
 	s.seen.set = nil
 	if !s.report(nil, nil).status().InnoDBOnly {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -50,10 +51,10 @@ type upgrade struct {
 func upgradeOf(r rollout, cluster v1.MySQLCluster, seen observed) upgrade {
 	u := upgrade{}
 	u.stuck, u.crashes = primaryFails(r, cluster, seen)
-	if seen.set != nil && !slices.Contains([]string{"", cluster.Spec.Image}, imageOf(*seen.set)) {
+	if seen.set != nil && !slices.Contains([]string{"", cluster.Spec.Image}, children.ImageOf(*seen.set)) {
 		u.image = cluster.Spec.Image
 	}
-	pod, found := seen.pod(r.n.member(r.primary))
+	pod, found := seen.pod(r.n.Member(r.primary))
 	u.isCurrent = found && pod.DeletionTimestamp == nil && revisionOf(pod) == r.current
 	for _, member := range seen.members {
 		if member.Ordinal >= r.wanted {
@@ -72,14 +73,14 @@ func upgradeOf(r rollout, cluster v1.MySQLCluster, seen observed) upgrade {
 // hear records the reports of the members whose turn comes before the primary's.
 func (u *upgrade) hear(r rollout, seen observed) {
 	var before replication.Accounts
-	if primary := seen.heard(r.n.member(r.primary)); primary != nil {
+	if primary := seen.heard(r.n.Member(r.primary)); primary != nil {
 		u.writes, u.from = primary.State == replication.StateWriting, replication.Series(primary.Version)
 		if primary.LockedOut != nil {
 			before = *primary.LockedOut
 		}
 	}
 	for ordinal := r.scale - 1; ordinal > r.primary; ordinal-- {
-		name := r.n.member(ordinal)
+		name := r.n.Member(ordinal)
 		status, isLate := seen.heard(name), slices.Contains(r.late, ordinal)
 		u.tried = true
 		if isLate || !seen.serves(replication.Member{Name: name, Status: status}) {
@@ -130,7 +131,7 @@ func (u upgrade) isHeard() bool { return u.writes && len(u.waits) == 0 && len(u.
 // primaryFails reports whether the primary cannot start with its image and settings, as Kubernetes or mysqld reports (stuck), and whether
 // its mysqld ends again and again for a reason that only users can find (crashes).
 func primaryFails(r rollout, cluster v1.MySQLCluster, seen observed) (stuck, crashes bool) {
-	pod, found := seen.pod(r.n.member(r.primary))
+	pod, found := seen.pod(r.n.Member(r.primary))
 	if !found {
 		return seen.refused != nil, false
 	}
@@ -149,7 +150,7 @@ func mayNeedAnother(member replication.Member, seen observed) bool {
 	}
 	pod, _ := seen.pod(member.Name)
 	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(container corev1.ContainerStatus) bool {
-		if container.Name != containerInitialize && container.Name != containerMysqld {
+		if container.Name != children.ContainerInitialize && container.Name != children.ContainerMysqld {
 			return false
 		}
 		waiting, ended := container.State.Waiting, container.State.Terminated
@@ -249,13 +250,13 @@ func (r rollout) asked() string {
 
 // continueCommand returns the command that lets an update restart the primary.
 func (r rollout) continueCommand() string {
-	return fmt.Sprintf("kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite", r.n.namespace, r.n.cluster, AnnotationRestartPrimary, r.update)
+	return fmt.Sprintf("kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite", r.n.Namespace, r.n.Cluster, AnnotationRestartPrimary, r.update)
 }
 
 // blocked says what holds an update back from the primary, which users may fix or overrule; empty if nothing does. For a primary that is
 // not member 0, it says what users should know before they let the update continue.
 func (r rollout) blocked() string {
-	u, primary := r.upgrade, r.n.member(r.primary)
+	u, primary := r.upgrade, r.n.Member(r.primary)
 	isWarned := r.primary > 0 && slices.Contains(r.held(), r.primary) && !u.barred.Empty()
 	if !isWarned && !r.isBlocked() {
 		return ""
@@ -280,7 +281,7 @@ func (r rollout) asks() string {
 		return ""
 	}
 	return fmt.Sprintf("update %s does not restart the primary %s yet: waiting until %s reports whether accounts could no longer log in with MySQL %s; an agent of an earlier release does not report this; to continue anyway: %s",
-		r.update, r.n.member(r.primary), strings.Join(u.unheard, ", "), u.to, r.continueCommand())
+		r.update, r.n.Member(r.primary), strings.Join(u.unheard, ", "), u.to, r.continueCommand())
 }
 
 // upgradeWaits says what another image waits for before it begins; empty if it does not wait.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -34,9 +35,9 @@ func barred() *replication.Accounts {
 func (u upgrading) seen() (v1.MySQLCluster, observed) {
 	cluster, seen := u.rolling.seen()
 	cluster.Spec.Image = u.image
-	seen.set.Spec.Template.Spec.Containers = []corev1.Container{{Name: containerMysqld, Image: u.has}, {Name: containerAgent, Image: agentImage}}
+	seen.set.Spec.Template.Spec.Containers = []corev1.Container{{Name: children.ContainerMysqld, Image: u.has}, {Name: children.ContainerAgent, Image: agentImage}}
 	for ordinal, is := range strings.Fields(u.members) {
-		name := namesOf(cluster).member(ordinal)
+		name := children.NamesOf(cluster).Member(ordinal)
 		member := replication.Member{Name: name, Ordinal: ordinal}
 		if is != "-" {
 			status := &replication.Status{Protocol: replication.Protocol, State: replication.StateReplicating, Version: strings.TrimRight(is, "!?~#") + ".4", LockedOut: &replication.Accounts{}}
@@ -69,7 +70,7 @@ func (u upgrading) seen() (v1.MySQLCluster, observed) {
 func failing(ordinal int, message string) func(*v1.MySQLCluster, *observed) {
 	return func(_ *v1.MySQLCluster, seen *observed) {
 		seen.pods[ordinal].Status.ContainerStatuses[0] = corev1.ContainerStatus{
-			Name: containerMysqld, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			Name: children.ContainerMysqld, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}},
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
@@ -66,7 +67,7 @@ func (r passResult) rolling() *report.Problem {
 	}
 	now := r.roll()
 	rolledOut := now.known && (now.update == now.current && len(now.late) == 0 || now.isHeld())
-	if !rolledOut || len(r.seen.pods) != wantedReplicas(r.cluster) {
+	if !rolledOut || len(r.seen.pods) != children.WantedReplicas(r.cluster) {
 		return &report.Problem{Reason: reasonMembersNotReady, Message: cmp.Or(now.asks(), "members are being replaced or removed, one at a time")}
 	}
 	return nil
@@ -88,7 +89,7 @@ func (r passResult) worstPod() *report.Problem {
 	}
 	now := r.roll()
 	for _, ordinal := range now.held() {
-		pod, _ := r.seen.pod(now.n.member(ordinal))
+		pod, _ := r.seen.pod(now.n.Member(ordinal))
 		if of := diagnosePod(r.cluster, pod); of != nil && *of == *found {
 			return &report.Problem{Reason: found.Reason, Message: fmt.Sprintf("%s; that Pod does not have the update yet: %s", found.Message, cmp.Or(now.message(), now.blocked())), Stalled: true}
 		}
@@ -118,7 +119,7 @@ func (r passResult) worstMember() *report.Problem {
 func (r passResult) progress(writing bool) *report.Problem {
 	var waits []string
 	for _, member := range r.seen.members {
-		if member.Ordinal < wantedReplicas(r.cluster) && !r.serves(member) {
+		if member.Ordinal < children.WantedReplicas(r.cluster) && !r.serves(member) {
 			waits = append(waits, member.Name+" ("+describe(member, r.decision.Record).State+")")
 		}
 	}

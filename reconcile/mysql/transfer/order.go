@@ -64,6 +64,11 @@ type VersionOrder struct {
 	Settings string `json:",omitempty"`
 }
 
+// NewVersionOrder returns the order that asks a cluster's image for its version. image is the operator's own.
+func NewVersionOrder(cluster v1.MySQLCluster, image string) VersionOrder {
+	return VersionOrder{Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), Image: image, ServerImage: cluster.Spec.Image}
+}
+
 // DeleteOrder describes a backup whose data to delete. The cluster may no longer exist.
 type DeleteOrder struct {
 	Namespace, Cluster, Instance, UID string

@@ -1,4 +1,4 @@
-package cluster
+package children
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
@@ -15,11 +16,6 @@ import (
 )
 
 const (
-	// conditionOvercommitted is present while a member could need more memory than it has.
-	conditionOvercommitted = "MemoryOvercommitted"
-	// reasonConfig is its reason: spec.config asks for it.
-	reasonConfig = "ConfigExceedsMemory"
-
 	// leastRequest is the smallest memory request, in bytes, that shows how much memory there is; a smaller one only reserves some.
 	leastRequest = 512 << 20
 	// defaultCPU is the assumed CPU of a member that sets none, in thousandths.
@@ -57,14 +53,14 @@ func memoryEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(agent.EnvMemory).WithValue(fmt.Sprint(memory))}
 }
 
-// overcommitted says how members could need more memory than they may use; empty if they cannot. A request does not count, because it
+// Overcommitted says how members could need more memory than they may use; empty if they cannot. A request does not count, because it
 // limits nothing.
-func overcommitted(cluster v1.MySQLCluster) string {
+func Overcommitted(cluster v1.MySQLCluster) string {
 	return sizing.Overcommitted(cluster.Spec.Resources.Limits.Memory().Value(), plainSettings(cluster.Spec.Config))
 }
 
 // plainSettings returns settings in the spelling of the manual. An object from before the schema refused that may have a setting in two
-// spellings: the last one counts, in the order of renderConfig.
+// spellings: the last one counts, in the order of RenderConfig.
 func plainSettings(config map[string]string) map[string]string {
 	plain := map[string]string{}
 	rendered := underscored(config)
@@ -74,8 +70,29 @@ func plainSettings(config map[string]string) map[string]string {
 	return plain
 }
 
-// describeMemory sets or removes the condition MemoryOvercommitted.
-func describeMemory(status *v1.MySQLClusterStatus, cluster v1.MySQLCluster) {
-	message := overcommitted(cluster)
-	conditionsOf(status).SetIf(message != "", conditionOvercommitted, reasonConfig, message)
+// defaultStorage is the schema's default, for objects that were created without it.
+const defaultStorage = "1Gi"
+
+// WantedStorage returns the size of a member's volume that the spec asks for.
+func WantedStorage(cluster v1.MySQLCluster) resource.Quantity {
+	return quantityOr(cluster.Spec.Storage, defaultStorage)
 }
+
+// quantityOr returns a quantity or, if the user set none, another.
+func quantityOr(quantity resource.Quantity, otherwise string) resource.Quantity {
+	if quantity.IsZero() {
+		return resource.MustParse(otherwise)
+	}
+	return quantity
+}
+
+// WantedReplicas returns the number of members that the spec asks for.
+func WantedReplicas(cluster v1.MySQLCluster) int {
+	if cluster.Spec.Replicas == nil {
+		return DefaultReplicas
+	}
+	return int(*cluster.Spec.Replicas)
+}
+
+// DefaultReplicas is the schema's default, for objects that were created without it.
+const DefaultReplicas = 2

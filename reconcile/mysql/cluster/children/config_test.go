@@ -1,4 +1,4 @@
-package cluster
+package children
 
 import (
 	"maps"
@@ -32,7 +32,7 @@ func inForce(text string) map[string]string {
 
 func TestConfigLetsUsersChooseWhatIsNotOurs(t *testing.T) {
 	t.Parallel()
-	got := inForce(renderConfig(aCluster(2, func(c *v1.MySQLCluster) {
+	got := inForce(RenderConfig(aCluster(2, func(c *v1.MySQLCluster) {
 		c.Spec.Config = map[string]string{"max-connections": "500", "replica_net_timeout": "60", "sql_mode": ""}
 	})))
 	for key, want := range map[string]string{"max_connections": "500", "replica_net_timeout": "60", "sql_mode": ""} {
@@ -48,10 +48,10 @@ func TestConfigRequiresTLSWhereAsked(t *testing.T) {
 		c.Spec.TLS.Required = true
 		c.Spec.Config = map[string]string{"require_secure_transport": "OFF"} // from an object that the schema did not check
 	})
-	if got := inForce(renderConfig(asked))["require_secure_transport"]; got != "ON" {
+	if got := inForce(RenderConfig(asked))["require_secure_transport"]; got != "ON" {
 		t.Errorf("require_secure_transport is %q, want ON", got)
 	}
-	if got, set := inForce(renderConfig(aCluster(2)))["require_secure_transport"]; set {
+	if got, set := inForce(RenderConfig(aCluster(2)))["require_secure_transport"]; set {
 		t.Errorf("require_secure_transport is %q although the spec does not ask for it", got)
 	}
 }
@@ -59,13 +59,13 @@ func TestConfigRequiresTLSWhereAsked(t *testing.T) {
 // The schema refuses these in spec.config. If one passes the schema nevertheless, the operator's setting still counts.
 func TestConfigKeepsWhatSafetyRestsOn(t *testing.T) {
 	t.Parallel()
-	own := inForce(renderConfig(aCluster(2)))
+	own := inForce(RenderConfig(aCluster(2)))
 	spoilt := map[string]string{}
 	for _, setting := range ownSettings(aCluster(2)) {
 		spoilt[strings.ReplaceAll(setting.key, "_", "-")] = "spoilt"
 		spoilt[strings.TrimPrefix(setting.key, "loose_")] = "spoilt"
 	}
-	got := inForce(renderConfig(aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = spoilt })))
+	got := inForce(RenderConfig(aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = spoilt })))
 	for key, want := range own {
 		if got[key] != want {
 			t.Errorf("%s is %q, want %q", key, got[key], want)
@@ -167,14 +167,14 @@ func TestConfigIsTheSameEveryTime(t *testing.T) {
 	cluster := aCluster(2, func(c *v1.MySQLCluster) {
 		c.Spec.Config = map[string]string{"max-connections": "1", "max_connections": "2", "b": "1", "a": "2", "c": "3"}
 	})
-	first := renderConfig(cluster)
+	first := RenderConfig(cluster)
 	for range 50 {
-		if again := renderConfig(cluster); again != first {
+		if again := RenderConfig(cluster); again != first {
 			t.Fatalf("members would restart for nothing:\n%s\n%s", first, again)
 		}
 	}
 	plugins := func(files ...string) string {
-		return renderConfig(aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Plugins = files }))
+		return RenderConfig(aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Plugins = files }))
 	}
 	if plugins("audit.so", "thread_pool.so") != plugins("thread_pool.so", "audit.so") {
 		t.Error("the same plugins in another order would restart members")
@@ -185,7 +185,7 @@ func TestConfigIsTheSameEveryTime(t *testing.T) {
 func TestTheUsersChoiceComesLast(t *testing.T) {
 	t.Parallel()
 	chosen := map[string]string{"innodb-buffer-pool-size": "1G", "loose_innodb_redo_log_capacity": "200M", "loose-session_track_gtids": "OFF"}
-	shared := renderConfig(aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = chosen }))
+	shared := RenderConfig(aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = chosen }))
 	got := inForce(sizing.Tune(sizing.Resources{Memory: 4 << 30, CPU: 4000, Volume: 1 << 40}).Config() + shared)
 	for name, want := range map[string]string{"innodb_buffer_pool_size": "1G", "innodb_redo_log_capacity": "200M", "session_track_gtids": "OFF", "innodb_buffer_pool_instances": "1"} {
 		if got[name] != want {

@@ -1,4 +1,4 @@
-package cluster
+package children
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,34 +12,34 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// setSpec is what a StatefulSet depends on in addition to the cluster resource.
-type setSpec struct {
-	// agentImage is the operator's own image.
-	agentImage string
-	// scale is how many members to ask for.
-	scale int
-	// claimSize is the size that the StatefulSet's volume claims ask for: it cannot change once the StatefulSet exists.
-	claimSize resource.Quantity
-	// partition is the number of the first member that may be restarted; nil sets none, and Kubernetes takes that as 0.
-	partition *int32
-	// innoDBOnly reports whether the cluster refuses tables whose rows copies do not contain (isInnoDBOnly).
-	innoDBOnly bool
-	// version is the resourceVersion of the StatefulSet that scale and partition were decided from; empty before there is one. The operator
+// StatefulSetInput is what a StatefulSet depends on in addition to the cluster resource.
+type StatefulSetInput struct {
+	// AgentImage is the operator's own image.
+	AgentImage string
+	// Scale is how many members to ask for.
+	Scale int
+	// ClaimSize is the size that the StatefulSet's volume claims ask for: it cannot change once the StatefulSet exists.
+	ClaimSize resource.Quantity
+	// Partition is the number of the first member that may be restarted; nil sets none, and Kubernetes takes that as 0.
+	Partition *int32
+	// InnoDBOnly reports whether the cluster refuses tables whose rows copies do not contain.
+	InnoDBOnly bool
+	// Version is the resourceVersion of the StatefulSet that scale and partition were decided from; empty before there is one. The operator
 	// does not change a StatefulSet with another one.
-	version string
+	Version string
 }
 
-// annotationImage, on the StatefulSet, is the spec.image that it was applied for. An admission webhook may set another image in the Pods,
+// AnnotationImage, on the StatefulSet, is the spec.image that it was applied for. An admission webhook may set another image in the Pods,
 // such as that of a mirror.
-const annotationImage = prefix + "image"
+const AnnotationImage = Prefix + "image"
 
-// imageOf returns the spec.image that a StatefulSet was applied for; empty if it runs no mysqld.
-func imageOf(set appsv1.StatefulSet) string {
-	if image := set.Annotations[annotationImage]; image != "" {
+// ImageOf returns the spec.image that a StatefulSet was applied for; empty if it runs no mysqld.
+func ImageOf(set appsv1.StatefulSet) string {
+	if image := set.Annotations[AnnotationImage]; image != "" {
 		return image
 	}
 	for _, container := range set.Spec.Template.Spec.Containers {
-		if container.Name == containerMysqld {
+		if container.Name == ContainerMysqld {
 			return container.Image
 		}
 	}
@@ -56,31 +56,32 @@ func terminationGrace(cluster v1.MySQLCluster) int64 {
 	return min(max(300, 60+pool/(200<<20)), 1800)
 }
 
-// statefulSet returns the StatefulSet of the members. They start in parallel, because a replica itself waits for its primary, and their
+// StatefulSet returns the StatefulSet of the members. They start in parallel, because a replica itself waits for its primary, and their
 // volumes outlive everything.
-func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.StatefulSetApplyConfiguration {
-	set := appsv1ac.StatefulSet(n.cluster, n.namespace).WithLabels(n.labels()).WithAnnotations(map[string]string{annotationImage: cluster.Spec.Image}).WithSpec(appsv1ac.StatefulSetSpec().
-		WithReplicas(int32(spec.scale)). //nolint:gosec // the schema bounds it far below
-		WithServiceName(n.pods()).
+func StatefulSet(n Names, cluster v1.MySQLCluster, spec StatefulSetInput) *appsv1ac.StatefulSetApplyConfiguration {
+	set := appsv1ac.StatefulSet(n.Cluster, n.Namespace).WithLabels(n.Labels()).WithAnnotations(map[string]string{AnnotationImage: cluster.Spec.Image}).WithSpec(appsv1ac.StatefulSetSpec().
+		WithReplicas(int32(spec.Scale)). //nolint:gosec // the schema bounds it far below
+		WithServiceName(n.PodsService()).
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
-		WithUpdateStrategy(updateStrategy(spec.partition)).
+		WithUpdateStrategy(UpdateStrategy(spec.Partition)).
 		WithPersistentVolumeClaimRetentionPolicy(appsv1ac.StatefulSetPersistentVolumeClaimRetentionPolicy().
 			WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType).
 			WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 		WithRevisionHistoryLimit(3).
-		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())).
-		WithTemplate(podTemplate(n, cluster, spec.agentImage)).
-		WithVolumeClaimTemplates(volumeClaim(n, cluster, spec.claimSize)))
-	if spec.innoDBOnly {
-		set.WithLabels(map[string]string{labelEngines: enginesInnoDB})
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.Labels())).
+		WithTemplate(podTemplate(n, cluster, spec.AgentImage)).
+		WithVolumeClaimTemplates(volumeClaim(n, cluster, spec.ClaimSize)))
+	if spec.InnoDBOnly {
+		set.WithLabels(map[string]string{LabelEngines: EnginesInnoDB})
 	}
-	if spec.version != "" {
-		set.WithResourceVersion(spec.version)
+	if spec.Version != "" {
+		set.WithResourceVersion(spec.Version)
 	}
 	return set
 }
 
-func updateStrategy(partition *int32) *appsv1ac.StatefulSetUpdateStrategyApplyConfiguration {
+// UpdateStrategy restarts the members from the given number up; nil restarts all of them.
+func UpdateStrategy(partition *int32) *appsv1ac.StatefulSetUpdateStrategyApplyConfiguration {
 	strategy := appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.RollingUpdateStatefulSetStrategyType)
 	if partition != nil {
 		strategy.WithRollingUpdate(appsv1ac.RollingUpdateStatefulSetStrategy().WithPartition(*partition))
@@ -88,21 +89,11 @@ func updateStrategy(partition *int32) *appsv1ac.StatefulSetUpdateStrategyApplyCo
 	return strategy
 }
 
-func volumeClaim(n names, cluster v1.MySQLCluster, size resource.Quantity) *corev1ac.PersistentVolumeClaimApplyConfiguration {
-	spec := corev1ac.PersistentVolumeClaimSpec().
-		WithAccessModes(corev1.ReadWriteOnce).
-		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: size}))
-	if cluster.Spec.StorageClassName != nil {
-		spec.WithStorageClassName(*cluster.Spec.StorageClassName)
-	}
-	return corev1ac.PersistentVolumeClaim("data", "").WithLabels(n.labels()).WithSpec(spec)
-}
-
-func podTemplate(n names, cluster v1.MySQLCluster, agentImage string) *corev1ac.PodTemplateSpecApplyConfiguration {
+func podTemplate(n Names, cluster v1.MySQLCluster, agentImage string) *corev1ac.PodTemplateSpecApplyConfiguration {
 	return corev1ac.PodTemplateSpec().
-		WithLabels(n.labels()).
+		WithLabels(n.Labels()).
 		WithSpec(corev1ac.PodSpec().
-			WithServiceAccountName(n.cluster).
+			WithServiceAccountName(n.Cluster).
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(terminationGrace(cluster)).
@@ -149,9 +140,9 @@ func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 }
 
 // spread asks for different nodes, if there are enough.
-func spread(n names) *corev1ac.AffinityApplyConfiguration {
+func spread(n Names) *corev1ac.AffinityApplyConfiguration {
 	return corev1ac.Affinity().WithPodAntiAffinity(corev1ac.PodAntiAffinity().
 		WithPreferredDuringSchedulingIgnoredDuringExecution(corev1ac.WeightedPodAffinityTerm().WithWeight(100).
 			WithPodAffinityTerm(corev1ac.PodAffinityTerm().WithTopologyKey(corev1.LabelHostname).
-				WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())))))
+				WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(n.Labels())))))
 }

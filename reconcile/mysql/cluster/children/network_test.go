@@ -1,4 +1,4 @@
-package cluster
+package children
 
 import (
 	"testing"
@@ -29,7 +29,7 @@ func portFrom(port int32, from ...networkingv1.NetworkPolicyPeer) networkingv1.N
 
 func TestNetworkPolicy(t *testing.T) {
 	t.Parallel()
-	members := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: namesOf(aCluster(2)).labels()}}
+	members := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: NamesOf(aCluster(2)).Labels()}}
 	backups := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: transfer.Labels("db")}}
 	operator := networkingv1.NetworkPolicyPeer{
 		PodSelector: selector("app.kubernetes.io/name", "mysql-operator"), NamespaceSelector: selector("kubernetes.io/metadata.name", "operators"),
@@ -74,7 +74,7 @@ func TestNetworkPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Network = test.network })
-			policy := as[networkingv1.NetworkPolicy](t, networkPolicy(namesOf(cluster), cluster, test.operator))
+			policy := as[networkingv1.NetworkPolicy](t, NetworkPolicy(NamesOf(cluster), cluster, test.operator))
 			if diff := cmp.Diff(test.want, policy.Spec.Ingress); diff != "" {
 				t.Errorf("who gets in (-want +got):\n%s", diff)
 			}
@@ -91,7 +91,7 @@ func TestNetworkPolicy(t *testing.T) {
 // These labels identify the Pods of backups and restores.
 func TestMembersAndBackupsAreToldApart(t *testing.T) {
 	t.Parallel()
-	members, backups := namesOf(aCluster(2)).labels(), transfer.Labels("db")
+	members, backups := NamesOf(aCluster(2)).Labels(), transfer.Labels("db")
 	if members[labelName] == backups[labelName] {
 		t.Errorf("both are %s=%s: a policy for members would select backups", labelName, members[labelName])
 	}

@@ -1,4 +1,4 @@
-package cluster
+package children
 
 import (
 	"strings"
@@ -14,17 +14,17 @@ import (
 
 // The containers of a member.
 const (
-	containerPrepare    = "prepare"
-	containerInitialize = "initialize"
-	containerMysqld     = "mysqld"
-	containerAgent      = "agent"
+	ContainerPrepare    = "prepare"
+	ContainerInitialize = "initialize"
+	ContainerMysqld     = "mysqld"
+	ContainerAgent      = "agent"
 )
 
 // prepareContainer writes configuration files for the two containers that start mysqld. The settings are part of the Pod. So a change of
 // them creates new Pods, and a client that may only write ConfigMaps cannot change them. Kubernetes reads $$ as $.
-func prepareContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
-	return ownContainer(n, containerPrepare, image).WithCommand(agent.ProgramPath, agent.CommandInit).
-		WithEnv(corev1ac.EnvVar().WithName(agent.EnvSettings).WithValue(strings.ReplaceAll(renderConfig(cluster), "$", "$$"))).
+func prepareContainer(n Names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
+	return ownContainer(n, ContainerPrepare, image).WithCommand(agent.ProgramPath, agent.CommandInit).
+		WithEnv(corev1ac.EnvVar().WithName(agent.EnvSettings).WithValue(strings.ReplaceAll(RenderConfig(cluster), "$", "$$"))).
 		WithEnv(sizeEnv(cluster)...).WithEnv(rootEnv(cluster)...).
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("accounts", agent.AccountsDir), mount("root", agent.RootDir),
 			mount("program", agent.ProgramDir))
@@ -33,11 +33,11 @@ func prepareContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.
 // initializeContainer runs plain mysqld. The options, which prepare wrote, make it create a data directory or, if there is one, only check
 // the settings.
 func initializeContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
-	return serverContainer(containerInitialize, cluster).WithCommand(mysqldCommand(agent.InitConfigPath)...)
+	return serverContainer(ContainerInitialize, cluster).WithCommand(mysqldCommand(agent.InitConfigPath)...)
 }
 
 func mysqldContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
-	return serverContainer(containerMysqld, cluster).
+	return serverContainer(ContainerMysqld, cluster).
 		// As process 1, mysqld would lose a SIGTERM in its first second, and its Pod would stay until the grace period is over.
 		WithCommand(append([]string{agent.PID1Path}, mysqldCommand(agent.ServerConfigPath)...)...).
 		WithVolumeMounts(mount("program", agent.ProgramDir).WithReadOnly(true)).
@@ -68,21 +68,21 @@ func rootEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(agent.EnvRoot).WithValue(agent.RootAbsent)}
 }
 
-func agentContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
-	return ownContainer(n, containerAgent, image).WithCommand(agent.ProgramPath, agent.CommandAgent).WithEnv(rootEnv(cluster)...).WithEnv(memoryEnv(cluster)...).
+func agentContainer(n Names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
+	return ownContainer(n, ContainerAgent, image).WithCommand(agent.ProgramPath, agent.CommandAgent).WithEnv(rootEnv(cluster)...).WithEnv(memoryEnv(cluster)...).
 		WithPorts(corev1ac.ContainerPort().WithName("agent").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port)).
 		WithLivenessProbe(probe("/healthz", 10, 6)).
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("tls", agent.TLSDir),
 			mount("accounts", agent.AccountsDir), mount("root", agent.RootDir))
 }
 
-func ownContainer(n names, name, image string) *corev1ac.ContainerApplyConfiguration {
+func ownContainer(n Names, name, image string) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().WithName(name).WithImage(image).WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(containerSecurity()).
 		WithEnv(fieldEnv(agent.EnvPod, "metadata.name"),
-			corev1ac.EnvVar().WithName(agent.EnvCluster).WithValue(n.cluster),
-			corev1ac.EnvVar().WithName(agent.EnvHost).WithValue(n.host("$("+agent.EnvPod+")"))).
+			corev1ac.EnvVar().WithName(agent.EnvCluster).WithValue(n.Cluster),
+			corev1ac.EnvVar().WithName(agent.EnvHost).WithValue(n.Host("$("+agent.EnvPod+")"))).
 		WithResources(corev1ac.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}))
@@ -123,7 +123,7 @@ const (
 	secretMode = 0o440
 )
 
-func podVolumes(n names, cluster v1.MySQLCluster) []*corev1ac.VolumeApplyConfiguration {
+func podVolumes(n Names, cluster v1.MySQLCluster) []*corev1ac.VolumeApplyConfiguration {
 	volume := func(name string) *corev1ac.VolumeApplyConfiguration { return corev1ac.Volume().WithName(name) }
 	secret := func(name string) *corev1ac.SecretVolumeSourceApplyConfiguration {
 		return corev1ac.SecretVolumeSource().WithSecretName(name).WithDefaultMode(secretMode)
@@ -133,8 +133,8 @@ func podVolumes(n names, cluster v1.MySQLCluster) []*corev1ac.VolumeApplyConfigu
 		volume("run").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse(runSize))),
 		volume("tmp").WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
 		volume("program").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(programSize))),
-		volume("accounts").WithSecret(secret(n.accounts())),
-		volume("tls").WithSecret(secret(n.certificate())),
+		volume("accounts").WithSecret(secret(n.AccountsSecret())),
+		volume("tls").WithSecret(secret(n.CertificateSecret())),
 		volume("root").WithSecret(secret(cluster.Spec.Secret).
 			WithItems(corev1ac.KeyToPath().WithKey(agent.PasswordKey).WithPath(agent.PasswordKey))),
 	}

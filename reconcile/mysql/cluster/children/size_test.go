@@ -1,13 +1,11 @@
-package cluster
+package children
 
 import (
-	"maps"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
@@ -101,35 +99,5 @@ func TestASettingInTwoSpellingsMeansOneThing(t *testing.T) {
 		if got := plainSettings(config)["innodb_buffer_pool_size"]; got != "3G" {
 			t.Fatalf("it is %s, and mysqld takes the last of what renderConfig writes, 3G", got)
 		}
-	}
-}
-
-// TestOvercommittedMemoryIsReported: once, and again when it changes. If the settings fit, there is no condition.
-func TestOvercommittedMemoryIsReported(t *testing.T) {
-	t.Parallel()
-	cluster := aCluster(1, func(c *v1.MySQLCluster) { c.Spec.Resources.Limits = resources("memory=2Gi") })
-	next := func(config map[string]string) (condition string, events int) {
-		cluster.Spec.Config = maps.Clone(config)
-		before := cluster.Status
-		after := previousStatus(cluster)
-		describeMemory(&after, cluster)
-		cluster.Status = after
-		if found := meta.FindStatusCondition(after.Conditions, conditionOvercommitted); found != nil {
-			condition = found.Message
-		}
-		return condition, len(warningEvents(before, after))
-	}
-	if told, events := next(nil); told != "" || events != 0 {
-		t.Errorf("it says %q", told)
-	}
-	large := map[string]string{"loose-innodb_buffer_pool_size": "1900M"}
-	if told, events := next(large); !strings.Contains(told, "1900 MiB") || events != 1 {
-		t.Errorf("it says %q, in %d events", told, events)
-	}
-	if told, events := next(large); told == "" || events != 0 {
-		t.Errorf("it says %q, in %d more events", told, events)
-	}
-	if told, events := next(map[string]string{"innodb_buffer_pool_size": "1G"}); told != "" || events != 0 {
-		t.Errorf("it still says %q", told)
 	}
 }

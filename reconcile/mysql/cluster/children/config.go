@@ -1,14 +1,11 @@
-package cluster
+package children
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -22,8 +19,8 @@ const (
 
 type setting struct{ key, value string }
 
-// loadPlugin has mysqld load a plugin from its plugin directory.
-const loadPlugin = "plugin_load_add"
+// SettingPlugin is the setting that has mysqld load a plugin from its plugin directory.
+const SettingPlugin = "plugin_load_add"
 
 // ownSettings are those that the cluster's safety depends on; the schema refuses them in spec.config.
 func ownSettings(cluster v1.MySQLCluster) []setting {
@@ -34,7 +31,7 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 	}
 	// Sorted: the list is a set, and members must not restart for another order.
 	for _, library := range slices.Sorted(slices.Values(cluster.Spec.Plugins)) {
-		chosen = append(chosen, setting{loadPlugin, library})
+		chosen = append(chosen, setting{SettingPlugin, library})
 	}
 	return append(chosen, []setting{
 		{"port", fmt.Sprint(cluster.Spec.Port)},
@@ -63,9 +60,9 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		// default. Newer releases always do so, and may not have these settings.
 		{"loose_replica_parallel_type", "LOGICAL_CLOCK"},
 		{"loose_replica_preserve_commit_order", "ON"},
-		{loadPlugin, "semisync_source.so"},
-		{loadPlugin, "semisync_replica.so"},
-		{loadPlugin, "mysql_clone.so"},
+		{SettingPlugin, "semisync_source.so"},
+		{SettingPlugin, "semisync_replica.so"},
+		{SettingPlugin, "mysql_clone.so"},
 		{"loose_rpl_semi_sync_source_enabled", "OFF"},
 		{"loose_rpl_semi_sync_source_wait_point", "AFTER_SYNC"},
 		{"loose_rpl_semi_sync_source_wait_no_replica", "ON"},
@@ -95,53 +92,40 @@ func defaultSettings() map[string]string {
 	}
 }
 
-// renderConfig returns the my.cnf that all members share. If a setting is given twice, mysqld uses the last one, with or without loose_.
-func renderConfig(cluster v1.MySQLCluster) string {
+// RenderConfig returns the my.cnf that all members share. If a setting is given twice, mysqld uses the last one, with or without loose_.
+func RenderConfig(cluster v1.MySQLCluster) string {
 	var text strings.Builder
 	text.WriteString("# Made by mysql-operator from the MySQLCluster; change spec.config instead.\n[mysqld]\n")
 	render := func(prefix string, settings map[string]string) {
 		// Sorted: members must not restart for another order.
 		for _, key := range slices.Sorted(maps.Keys(settings)) {
-			text.WriteString(line(prefix+key, settings[key]))
+			text.WriteString(ConfigLine(prefix+key, settings[key]))
 		}
 	}
 	render("loose_", defaultSettings())
 	render("", underscored(cluster.Spec.Config))
 	for _, own := range ownSettings(cluster) {
-		text.WriteString(line(own.key, own.value))
+		text.WriteString(ConfigLine(own.key, own.value))
 	}
 	return text.String()
 }
 
-// line returns a setting as a line of a my.cnf.
-func line(name, value string) string { return name + " = " + value + "\n" }
-
-func hashOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8])
-}
+// ConfigLine returns a setting as a line of a my.cnf.
+func ConfigLine(name, value string) string { return name + " = " + value + "\n" }
 
 // configKey is the ConfigMap's key for the settings that all members share.
 const configKey = "my.cnf"
 
-// configMap is for users to read: members get their settings from their Pod.
-func configMap(n names, cluster v1.MySQLCluster) *corev1ac.ConfigMapApplyConfiguration {
-	return corev1ac.ConfigMap(n.config(), n.namespace).WithLabels(n.labels()).
-		WithData(map[string]string{configKey: renderConfig(cluster)})
+// ConfigMap is for users to read: members get their settings from their Pod.
+func ConfigMap(n Names, cluster v1.MySQLCluster) *corev1ac.ConfigMapApplyConfiguration {
+	return corev1ac.ConfigMap(n.ConfigMap(), n.Namespace).WithLabels(n.Labels()).
+		WithData(map[string]string{configKey: RenderConfig(cluster)})
 }
 
-// trustMap is for clients: it has the CAs to trust, and no key.
-func trustMap(n names, bundle []byte) *corev1ac.ConfigMapApplyConfiguration {
-	return corev1ac.ConfigMap(n.trust(), n.namespace).WithLabels(n.labels()).
-		WithData(map[string]string{keyAuthorities: string(bundle)})
-}
-
-// quantityOr returns a quantity or, if the user set none, another.
-func quantityOr(quantity resource.Quantity, otherwise string) resource.Quantity {
-	if quantity.IsZero() {
-		return resource.MustParse(otherwise)
-	}
-	return quantity
+// TrustMap is for clients: it has the CAs to trust, and no key.
+func TrustMap(n Names, bundle []byte) *corev1ac.ConfigMapApplyConfiguration {
+	return corev1ac.ConfigMap(n.TrustMap(), n.Namespace).WithLabels(n.Labels()).
+		WithData(map[string]string{KeyAuthorities: string(bundle)})
 }
 
 // underscored returns settings spelled with underscores. It sorts them, because an object from before the schema refused that may have a

@@ -1,4 +1,4 @@
-package cluster
+package children
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -24,25 +24,25 @@ type Operator struct {
 	Labels    map[string]string
 }
 
-// networkPolicy limits which clients reach the members. It always allows what a member needs itself. kubelet's probes come from the Pod's
+// NetworkPolicy limits which clients reach the members. It always allows what a member needs itself. kubelet's probes come from the Pod's
 // own node, which policies never block (Kubernetes documentation, "Network Policies"). Without spec.network the policy allows every client:
 // the operator does not delete it, because it has no permission to delete policies.
-func networkPolicy(n names, cluster v1.MySQLCluster, operator Operator) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	return networkingv1ac.NetworkPolicy(n.cluster, n.namespace).WithLabels(n.labels()).WithSpec(networkingv1ac.NetworkPolicySpec().
-		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())).
+func NetworkPolicy(n Names, cluster v1.MySQLCluster, operator Operator) *networkingv1ac.NetworkPolicyApplyConfiguration {
+	return networkingv1ac.NetworkPolicy(n.Cluster, n.Namespace).WithLabels(n.Labels()).WithSpec(networkingv1ac.NetworkPolicySpec().
+		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(n.Labels())).
 		WithPolicyTypes(networkingv1.PolicyTypeIngress).
 		WithIngress(ingress(n, cluster, operator)...))
 }
 
-func ingress(n names, cluster v1.MySQLCluster, operator Operator) []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
+func ingress(n Names, cluster v1.MySQLCluster, operator Operator) []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
 	wanted := cluster.Spec.Network
 	if wanted == nil {
 		return []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{networkingv1ac.NetworkPolicyIngressRule()}
 	}
-	members := podPeer(n.labels())
+	members := podPeer(n.Labels())
 	clients, agents := portRule(cluster.Spec.Port), portRule(agent.Port)
 	if len(wanted.AllowFrom) > 0 {
-		clients.WithFrom(members, podPeer(transfer.Labels(n.cluster))).WithFrom(peers(wanted.AllowFrom)...)
+		clients.WithFrom(members, podPeer(transfer.Labels(n.Cluster))).WithFrom(peers(wanted.AllowFrom)...)
 	}
 	if operator.Namespace != "" {
 		agents.WithFrom(members, operator.peer()).WithFrom(peers(wanted.MetricsFrom)...)

@@ -1,4 +1,4 @@
-package cluster
+package children
 
 import (
 	"encoding/json"
@@ -24,8 +24,8 @@ const agentImage = "registry.example/mysql-operator:1"
 
 func renderSet(t *testing.T, cluster v1.MySQLCluster) appsv1.StatefulSet {
 	t.Helper()
-	spec := setSpec{agentImage: agentImage, scale: wantedReplicas(cluster), claimSize: wantedStorage(cluster)}
-	return as[appsv1.StatefulSet](t, statefulSet(namesOf(cluster), cluster, spec))
+	spec := StatefulSetInput{AgentImage: agentImage, Scale: WantedReplicas(cluster), ClaimSize: WantedStorage(cluster)}
+	return as[appsv1.StatefulSet](t, StatefulSet(NamesOf(cluster), cluster, spec))
 }
 
 func container(t *testing.T, spec corev1.PodSpec, name string) corev1.Container {
@@ -90,7 +90,7 @@ func TestMembersMountNoTokenAndOnlyTheirSecrets(t *testing.T) {
 	if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
 		t.Error("the Pods mount a token")
 	}
-	account := as[corev1.ServiceAccount](t, serviceAccount(names{"shop", "db"}))
+	account := as[corev1.ServiceAccount](t, ServiceAccount(Names{Namespace: "shop", Cluster: "db"}))
 	if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken || account.Name != spec.ServiceAccountName {
 		t.Errorf("the ServiceAccount %s gives its token away, or is not the Pods' %s", account.Name, spec.ServiceAccountName)
 	}
@@ -115,7 +115,7 @@ func TestMembersMountNoTokenAndOnlyTheirSecrets(t *testing.T) {
 	if diff := cmp.Diff(want, mounted); diff != "" {
 		t.Errorf("the Secrets mounted (-want +got):\n%s", diff)
 	}
-	for _, mount := range container(t, spec, containerMysqld).VolumeMounts {
+	for _, mount := range container(t, spec, ContainerMysqld).VolumeMounts {
 		if mount.Name == "accounts" || mount.Name == "root" {
 			t.Errorf("mysqld's container can read %s", mount.Name)
 		}
@@ -136,15 +136,15 @@ func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
 		}
 	}
 	var given string
-	for _, variable := range container(t, spec, containerPrepare).Env {
+	for _, variable := range container(t, spec, ContainerPrepare).Env {
 		if variable.Name == agent.EnvSettings {
 			given = variable.Value
 		}
 	}
 	// Kubernetes reads $$ as $, and expands what follows a single $.
 	halves := strings.Split(given, "$$")
-	if got := strings.Join(halves, "$"); got != renderConfig(cluster) || strings.Contains(strings.Join(halves, ""), "$") {
-		t.Errorf("the member is given\n%s\nwant, with every $ twice,\n%s", given, renderConfig(cluster))
+	if got := strings.Join(halves, "$"); got != RenderConfig(cluster) || strings.Contains(strings.Join(halves, ""), "$") {
+		t.Errorf("the member is given\n%s\nwant, with every $ twice,\n%s", given, RenderConfig(cluster))
 	}
 	changed := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"max_connections": "5"} })
 	if cmp.Equal(spec, renderSet(t, changed).Spec.Template.Spec) {
@@ -156,7 +156,7 @@ func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
 func TestMysqldIsNotProcessOne(t *testing.T) {
 	t.Parallel()
 	spec := renderSet(t, aCluster(2)).Spec.Template.Spec
-	if command := container(t, spec, containerMysqld).Command; len(command) < 2 || command[0] != agent.PID1Path || command[1] != "mysqld" {
+	if command := container(t, spec, ContainerMysqld).Command; len(command) < 2 || command[0] != agent.PID1Path || command[1] != "mysqld" {
 		t.Errorf("mysqld is started by %v", command)
 	}
 	mounts := map[string]bool{} // whether they are read-only
@@ -167,7 +167,7 @@ func TestMysqldIsNotProcessOne(t *testing.T) {
 			}
 		}
 	}
-	if want := map[string]bool{containerPrepare: false, containerMysqld: true}; !maps.Equal(mounts, want) {
+	if want := map[string]bool{ContainerPrepare: false, ContainerMysqld: true}; !maps.Equal(mounts, want) {
 		t.Errorf("the program is mounted by %v, want %v", mounts, want)
 	}
 }
@@ -175,7 +175,7 @@ func TestMysqldIsNotProcessOne(t *testing.T) {
 func TestProbesAskTheAgent(t *testing.T) {
 	t.Parallel()
 	spec := renderSet(t, aCluster(2)).Spec.Template.Spec
-	mysqld, sidecar := container(t, spec, containerMysqld), container(t, spec, containerAgent)
+	mysqld, sidecar := container(t, spec, ContainerMysqld), container(t, spec, ContainerAgent)
 	probes := map[string]*corev1.Probe{"/startupz": mysqld.StartupProbe, "/readyz": mysqld.ReadinessProbe, "/livez": mysqld.LivenessProbe, "/healthz": sidecar.LivenessProbe}
 	for path, probe := range probes {
 		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.IntValue() != agent.Port || probe.HTTPGet.Scheme != corev1.URISchemeHTTPS {
@@ -207,7 +207,7 @@ func TestStatefulSetKeepsData(t *testing.T) {
 	if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; claim.Name != "data" || size.String() != "5Gi" || *claim.Spec.StorageClassName != class {
 		t.Errorf("got claim %s of %s", claim.Name, size.String())
 	}
-	if claim.Labels[labelInstance] != "db" || claim.Labels[labelManagedBy] != managedBy {
+	if claim.Labels[LabelInstance] != "db" || claim.Labels[LabelManagedBy] != ManagedBy {
 		t.Errorf("a retained volume could not be found again by its labels: %v", claim.Labels)
 	}
 	if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || *set.Spec.Replicas != 3 || set.Spec.ServiceName != "db-pods" {
@@ -254,22 +254,22 @@ func TestPodsRollOnlyWhenSomethingInThemChanges(t *testing.T) {
 func TestNamesFitAtTheEdge(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(2, func(c *v1.MySQLCluster) { c.Name, c.Namespace = strings.Repeat("n", 40), strings.Repeat("s", 63) })
-	n := namesOf(cluster)
+	n := NamesOf(cluster)
 	for what, name := range map[string]string{
-		"StatefulSet": n.cluster, "read Service": n.read(), "headless Service": n.pods(), "ConfigMap": n.config(), "accounts": n.accounts(), "certificate": n.certificate(),
-		"CAs to trust": n.trust(), "member": n.member(99), "revision label": n.cluster + "-5c9f8b7d6f",
+		"StatefulSet": n.Cluster, "read Service": n.ReadService(), "headless Service": n.PodsService(), "ConfigMap": n.ConfigMap(), "accounts": n.AccountsSecret(), "certificate": n.CertificateSecret(),
+		"CAs to trust": n.TrustMap(), "member": n.Member(99), "revision label": n.Cluster + "-5c9f8b7d6f",
 	} {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			t.Errorf("%s %q: %v", what, name, problems)
 		}
 	}
-	if problems := validation.IsDNS1123Subdomain(n.authority()); len(problems) > 0 {
-		t.Errorf("CA %q: %v", n.authority(), problems)
+	if problems := validation.IsDNS1123Subdomain(n.AuthoritySecret()); len(problems) > 0 {
+		t.Errorf("CA %q: %v", n.AuthoritySecret(), problems)
 	}
-	if problems := validation.IsDNS1123Subdomain(n.host(n.member(99))); len(problems) > 0 {
+	if problems := validation.IsDNS1123Subdomain(n.Host(n.Member(99))); len(problems) > 0 {
 		t.Errorf("host of a member: %v", problems)
 	}
-	if len(n.host(n.member(99))) > 255 { // SOURCE_HOST accepts 255 (manual, "CHANGE REPLICATION SOURCE TO Statement")
+	if len(n.Host(n.Member(99))) > 255 { // SOURCE_HOST accepts 255 (manual, "CHANGE REPLICATION SOURCE TO Statement")
 		t.Error("MySQL cannot name its source")
 	}
 	set := renderSet(t, cluster)
@@ -282,14 +282,14 @@ func TestNamesFitAtTheEdge(t *testing.T) {
 
 func TestOrdinalOfAName(t *testing.T) {
 	t.Parallel()
-	n := names{"shop", "db"}
+	n := Names{Namespace: "shop", Cluster: "db"}
 	for name, want := range map[string]int{"db-0": 0, "db-12": 12} {
-		if got, ok := n.ordinal(name); !ok || got != want {
+		if got, ok := n.Ordinal(name); !ok || got != want {
 			t.Errorf("%s: got %d, %t", name, got, ok)
 		}
 	}
 	for _, name := range []string{"db", "db-", "db-x", "db-01", "db--1", "db-+1", "db-1-0", "other-0", "dbs-0"} {
-		if got, ok := n.ordinal(name); ok {
+		if got, ok := n.Ordinal(name); ok {
 			t.Errorf("%s was taken for member %d", name, got)
 		}
 	}
@@ -298,20 +298,20 @@ func TestOrdinalOfAName(t *testing.T) {
 func TestServicesRoute(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(3)
-	n := namesOf(cluster)
-	write := as[corev1.Service](t, writeService(n, cluster, "db-2"))
-	if write.Name != "db" || write.Spec.Selector[labelPod] != "db-2" || write.Spec.Selector[labelInstance] != "db" {
+	n := NamesOf(cluster)
+	write := as[corev1.Service](t, WriteService(n, cluster, "db-2"))
+	if write.Name != "db" || write.Spec.Selector[LabelPod] != "db-2" || write.Spec.Selector[LabelInstance] != "db" {
 		t.Errorf("writes go to %v", write.Spec.Selector)
 	}
-	replicas := as[corev1.Service](t, readService(n, cluster, "db-2", false))
-	if replicas.Name != "db-read" || replicas.Spec.Selector[roleLabel] != roleReplica || replicas.Spec.Selector[labelPod] != "" {
+	replicas := as[corev1.Service](t, ReadService(n, cluster, "db-2", false))
+	if replicas.Name != "db-read" || replicas.Spec.Selector[LabelRole] != RoleReplica || replicas.Spec.Selector[LabelPod] != "" {
 		t.Errorf("reads go to %v", replicas.Spec.Selector)
 	}
-	alone := as[corev1.Service](t, readService(n, cluster, "db-2", true))
-	if alone.Spec.Selector[labelPod] != "db-2" || alone.Spec.Selector[roleLabel] != "" {
+	alone := as[corev1.Service](t, ReadService(n, cluster, "db-2", true))
+	if alone.Spec.Selector[LabelPod] != "db-2" || alone.Spec.Selector[LabelRole] != "" {
 		t.Errorf("reads of a cluster without replicas go to %v", alone.Spec.Selector)
 	}
-	identity := as[corev1.Service](t, podsService(n, cluster))
+	identity := as[corev1.Service](t, PodsService(n, cluster))
 	if identity.Spec.ClusterIP != corev1.ClusterIPNone || !identity.Spec.PublishNotReadyAddresses {
 		t.Errorf("members cannot find each other before they are ready: %+v", identity.Spec)
 	}
@@ -324,8 +324,8 @@ func TestServicesRoute(t *testing.T) {
 
 func TestBudgetLetsOneMemberGoAtATime(t *testing.T) {
 	t.Parallel()
-	got := as[policyv1.PodDisruptionBudget](t, budget(names{"shop", "db"}))
-	if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 || got.Spec.Selector.MatchLabels[labelInstance] != "db" {
+	got := as[policyv1.PodDisruptionBudget](t, PodDisruptionBudget(Names{Namespace: "shop", Cluster: "db"}))
+	if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 || got.Spec.Selector.MatchLabels[LabelInstance] != "db" {
 		t.Errorf("got %+v", got.Spec)
 	}
 }
