@@ -33,6 +33,9 @@ const ActionReconcile = "Reconcile"
 // server accepts no message of more than 32,768 characters.
 const LongestMessage = 4096
 
+// LongestWord limits, in bytes, a single word in a status that repeats what another program wrote, such as a version.
+const LongestWord = 128
+
 // Problem is why an object is not as its spec says.
 type Problem struct {
 	// Reason is a constant in CamelCase, the same in conditions, events and the documentation.

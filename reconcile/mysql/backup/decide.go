@@ -217,7 +217,7 @@ func pending(instance v1.MySQLBackupInstance, seen observed) report.Problem {
 	case seen.job.DeletionTimestamp != nil:
 		return report.Problem{Reason: transfer.ReasonScheduled, Message: "its Job is being deleted; then the operator creates another one"}
 	case seen.refused != "":
-		return report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
+		return report.Problem{Reason: transfer.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
 	case state.Reason == transfer.ReasonImagePullFailed:
 		// kubelet's message alternates between two texts. Users need the name of the Pod.
 		return report.Problem{Reason: state.Reason, Message: fmt.Sprintf("the operator's image cannot be pulled for Pod %s; check that the node may pull it (kubectl describe pod %s shows more)", state.Pod, state.Pod), Stalled: true}

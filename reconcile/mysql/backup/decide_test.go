@@ -230,7 +230,7 @@ func TestABackupIsFollowed(t *testing.T) {
 		},
 		"Kubernetes refuses its Pod": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *observed) { s.refused = "exceeded quota" }),
-			want: stepWait, reason: reasonPodsNotCreated, stalled: true, says: []string{"exceeded quota"},
+			want: stepWait, reason: transfer.ReasonPodsNotCreated, stalled: true, says: []string{"exceeded quota"},
 		},
 		"an attempt failed and is retried": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: transfer.ReasonDonorBusy, Message: "db-1 gives a copy"})),

@@ -5,7 +5,6 @@ const (
 	reasonScheduleNotFound = "ScheduleNotFound"
 	reasonURLInvalid       = "DestinationInvalid"
 	reasonNoStorageClass   = "NoDefaultStorageClass"
-	reasonPodsNotCreated   = "PodsNotCreated"
 	reasonDataDeleted      = "BackupDataDeleted"
 	reasonRowsMissing      = "TablesWithoutRows"
 )

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -82,4 +83,16 @@ func ownSet(client *reconcile.Client, object *unstructured.Unstructured, n child
 
 func mayBeOwn(client *reconcile.Client, object *unstructured.Unstructured, n children.Names) bool {
 	return client.CheckOwnership(object, children.StatefulSets(), n.Labels()) == nil
+}
+
+// membersExist reports whether the StatefulSet exists; one of another owner is an error.
+func (r *reconciler) membersExist(ctx context.Context, client *reconcile.Client, n children.Names) (bool, error) {
+	found, err := r.reader.Get(ctx, children.StatefulSets(), n.Namespace, n.Cluster)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, client.CheckOwnership(found, children.StatefulSets(), n.Labels())
 }

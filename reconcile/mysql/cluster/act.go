@@ -16,16 +16,14 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/claims"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-const (
-	managerRole    = reconcile.ManagerChildren + "-role"
-	managerStorage = reconcile.ManagerChildren + "-storage"
-)
+const managerRole = reconcile.ManagerChildren + "-role"
 
 // applyResult is the result of applying a cluster's children in a pass.
 type applyResult struct {
@@ -167,26 +165,11 @@ func (r *reconciler) expandVolumes(ctx context.Context, client *reconcile.Client
 		if volume.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 || !isMember(volume.Name, seen) {
 			continue
 		}
-		if found, err := r.growClaim(ctx, client, volume, wanted); found != nil || err != nil {
+		if found, err := claims.Grow(ctx, client, volume, wanted); found != nil || err != nil {
 			return found, err
 		}
 	}
 	return nil, nil //nolint:nilnil // no problem, and no error in looking for one
-}
-
-// growClaim raises one claim to a size.
-func (r *reconciler) growClaim(ctx context.Context, client *reconcile.Client, volume corev1.PersistentVolumeClaim, wanted resource.Quantity) (*report.Problem, error) {
-	claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
-		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
-	_, err := client.ApplyFields(ctx, managerStorage, claim)
-	if err != nil && report.FromError(err) == nil {
-		return nil, fmt.Errorf("expand %s to %s: %w", volume.Name, wanted.String(), err)
-	}
-	if err != nil {
-		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
-		return &report.Problem{Reason: reasonExpansion, Message: fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; allow expansion in the StorageClass, otherwise the volumes keep their size", volume.Name, asked.String(), wanted.String(), err), Stalled: true}, nil
-	}
-	return nil, nil //nolint:nilnil // no problem, and no error in growing it
 }
 
 func isMember(volume string, seen observed) bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/claims"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -18,7 +19,7 @@ import (
 // that users need not.
 func diagnose(cluster v1.MySQLCluster, seen observed) *report.Problem {
 	for _, volume := range seen.volumes {
-		if found := diagnoseVolume(volume); found != nil {
+		if found := claims.Diagnose(volume); found != nil {
 			return found
 		}
 	}
@@ -42,16 +43,6 @@ func lateVolume(seen observed) *report.Problem {
 		if volume.Status.Phase == corev1.ClaimPending && seen.now.Sub(volume.CreationTimestamp.Time) > volumeLate {
 			return &report.Problem{Reason: reasonVolumePending, Message: fmt.Sprintf("volume claim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", volume.Name, *volume.Spec.StorageClassName, volume.Name)}
 		}
-	}
-	return nil
-}
-
-func diagnoseVolume(volume corev1.PersistentVolumeClaim) *report.Problem {
-	if volume.Status.Phase != corev1.ClaimPending {
-		return nil
-	}
-	if volume.Spec.StorageClassName == nil || *volume.Spec.StorageClassName == "" {
-		return &report.Problem{Reason: reasonNoStorageClass, Message: fmt.Sprintf("volume claim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or create the cluster with spec.storageClassName", volume.Name), Stalled: true}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -138,7 +139,7 @@ func membersOf(n children.Names, cluster v1.MySQLCluster, seen observed) []repli
 	for _, volume := range seen.volumes {
 		for ordinal := range maxMembers {
 			if volume.Name == n.Claim(ordinal) {
-				older := volume.CreationTimestamp.Time.Before(cluster.CreationTimestamp.Time) || ordinal == 0 && restoreBegun(cluster.Status)
+				older := volume.CreationTimestamp.Time.Before(cluster.CreationTimestamp.Time) || ordinal == 0 && restore.HasBegun(cluster.Status)
 				note(ordinal, func(member *replication.Member) { member.OlderData = older })
 			}
 		}

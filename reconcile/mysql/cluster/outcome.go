@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -59,7 +60,7 @@ func recordEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	say := func(kind, reason, note string) {
 		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: "ChangeRecord", Note: note})
 	}
-	if restoreCompleted(after) && !restoreCompleted(before) && !after.Restore.Adopted {
+	if restore.IsCompleted(after) && !restore.IsCompleted(before) && !after.Restore.Adopted {
 		say(reconcile.Normal, eventRestored, restoredNote(*after.Restore))
 	}
 	if after.Primary != before.Primary {

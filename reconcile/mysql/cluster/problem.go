@@ -1,10 +1,12 @@
 package cluster
 
+import "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
+
 // The reasons of the Ready condition, in addition to those of restores (reconcile/mysql/transfer). Status, events, logs and
 // docs/troubleshooting.md use the same words.
 const (
 	reasonAllMembersReady    = "AllMembersReady"
-	reasonCreatingMembers    = "CreatingMembers"
+	reasonCreatingMembers    = restore.ReasonCreatingMembers
 	reasonMembersNotReady    = "MembersNotReady"
 	reasonPrimaryUnavailable = "PrimaryUnavailable"
 	reasonPaused             = "Paused"
@@ -13,9 +15,7 @@ const (
 	reasonSecretNotFound  = "SecretNotFound"
 	reasonSecretInvalid   = "SecretInvalid"
 	reasonRootPassword    = "RootPasswordNotInForce"
-	reasonNoStorageClass  = "NoDefaultStorageClass"
 	reasonVolumePending   = "VolumePending"
-	reasonExpansion       = "StorageExpansionRefused"
 	reasonImagePull       = "ImagePullFailed"
 	reasonImageUnusable   = "ImageUnusable"
 	reasonSettings        = "SettingsRefused"
@@ -23,7 +23,6 @@ const (
 	reasonServerFailed    = "MysqldFailed"
 	reasonDowngrade       = "ImageOlderThanData"
 	reasonUnschedulable   = "Unschedulable"
-	reasonPodsNotCreated  = "PodsNotCreated"
 	reasonDiskFull        = "DiskFull"
 	reasonCommitsHang     = "CommitsHang"
 	reasonErrantMember    = "ErrantMember"

@@ -15,11 +15,14 @@ import (
 func TestReasonsAreExplained(t *testing.T) {
 	t.Parallel()
 	own, decided := reasons.Constants(t, ".", "reason"), reasons.Constants(t, "../replication", "Reason")
+	for _, folder := range []string{"claims", "restore"} {
+		maps.Copy(own, reasons.Constants(t, folder, "Reason"))
+	}
 	if len(own) < 20 || len(decided) < 5 {
 		t.Fatalf("these are not all reasons: %v %v", own, decided)
 	}
 	for name, reason := range own {
-		if reasons.Uses(t, ".", name) < 2 {
+		if uses(t, name) < 2 {
 			t.Errorf("no cluster ever says %s", reason)
 		}
 	}
@@ -45,12 +48,18 @@ func TestReasonsAreExplained(t *testing.T) {
 	}
 }
 
-// restoreReasons returns those of reconcile/mysql/transfer that this package uses.
+// uses counts how often a name occurs in the packages of this kind.
+func uses(t *testing.T, name string) int {
+	t.Helper()
+	return reasons.Uses(t, ".", name) + reasons.Uses(t, "claims", name) + reasons.Uses(t, "restore", name)
+}
+
+// restoreReasons returns those of reconcile/mysql/transfer that this kind uses.
 func restoreReasons(t *testing.T) []string {
 	t.Helper()
 	var spoken []string
 	for name, reason := range reasons.Constants(t, "../transfer", "Reason") {
-		if reasons.Uses(t, ".", "transfer."+name) > 0 && name != "ReasonCompleted" {
+		if uses(t, "transfer."+name) > 0 && name != "ReasonCompleted" {
 			spoken = append(spoken, reason)
 		}
 	}

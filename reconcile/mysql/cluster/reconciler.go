@@ -1,7 +1,8 @@
 // Package cluster reconciles MySQLCluster resources. A pass observes (observe.go: the children in the caches, and the report of each
-// member's agent), decides (reconcile/mysql/replication: roles and the record; package children: the objects), acts (act.go) and
-// reports (status.go). The record of truth is part of the status: a pass writes its decision to the status, and the next pass carries it
-// out.
+// member's agent), decides (reconcile/mysql/replication: roles and the record; package children: the objects), acts (act.go) and reports
+// (status.go). The record of truth is part of the status: a pass writes its decision to the status, and the next pass carries it out.
+//
+// A cluster that starts from a backup has other passes until the backup is on the first member's volume (restoring.go, package restore).
 package cluster
 
 import (
@@ -19,6 +20,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
@@ -68,19 +70,19 @@ func (r *reconciler) pass(ctx context.Context, client *reconcile.Client, cluster
 	if known.agents == nil {
 		return r.waiting(cluster, found, unread)
 	}
-	if restoreWanted(cluster) {
+	if restore.IsWanted(cluster) {
 		return r.restore(ctx, client, cluster, known)
 	}
-	if restoreAbandoned(cluster) {
-		done, err := r.abandonRestore(ctx, client, cluster)
-		cluster = withoutRestore(cluster)
+	if restore.IsAbandoned(cluster) {
+		done, err := r.restorer().Abandon(ctx, client, cluster)
+		cluster = restore.GiveUp(cluster)
 		if !done || err != nil {
 			waits := report.Problem{Reason: transfer.ReasonRestoring, Message: "the cluster no longer starts from a backup; waiting for the Pod that restored to end"}
 			return outcome(cluster, blocked(cluster, waits), stepEvery), err
 		}
 	}
-	if restoreCompleted(cluster.Status) && cluster.Status.Primary == "" {
-		if err := r.freeVolume(ctx, client, cluster); err != nil {
+	if restore.IsCompleted(cluster.Status) && cluster.Status.Primary == "" {
+		if err := r.restorer().FreeVolume(ctx, client, cluster); err != nil {
 			return reconcile.Outcome{}, err
 		}
 	}
@@ -101,7 +103,7 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 		return outcome(cluster, blocked(cluster, *waits), stepEvery), nil
 	}
 	seen.bundle = known.bundle
-	decision := preventEmptyPrimary(cluster, seen, replication.Decide(view(cluster, seen)))
+	decision := restore.PreventEmptyPrimary(cluster, seen.members, recordOf(cluster.Status), replication.Decide(view(cluster, seen)))
 	result := passResult{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
 	// If a child cannot be applied, the pass reports that, and still takes care of the running members.
 	result.children, err = r.applyChildren(ctx, client, cluster, seen, decision)
@@ -244,10 +246,6 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,
 		},
 	}
-}
-
-func (r *reconciler) instances() apischema.GroupVersionResource {
-	return apischema.GroupVersionResource{Group: r.resource.Group, Version: r.resource.Version, Resource: "mysqlbackupinstances"}
 }
 
 func recordOf(status v1.MySQLClusterStatus) replication.Record {

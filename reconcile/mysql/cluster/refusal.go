@@ -100,5 +100,5 @@ func refusalCause(message string) string {
 }
 
 func (r refusal) problem() *report.Problem {
-	return &report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create Pod %s: %s; fix that, and Kubernetes tries again within minutes", r.pod, r.why), Stalled: true}
+	return &report.Problem{Reason: transfer.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create Pod %s: %s; fix that, and Kubernetes tries again within minutes", r.pod, r.why), Stalled: true}
 }

@@ -51,7 +51,7 @@ type rollout struct {
 
 // allowedUpdate returns the update that a user allowed to restart the primary. It shortens a value that is longer than a name can be.
 func allowedUpdate(cluster v1.MySQLCluster) string {
-	return report.Brief(cluster.Annotations[AnnotationRestartPrimary], longestWord)
+	return report.Brief(cluster.Annotations[AnnotationRestartPrimary], report.LongestWord)
 }
 
 // rolloutOf returns the progress of an update from what was observed.

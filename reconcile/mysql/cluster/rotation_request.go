@@ -37,7 +37,7 @@ func rotationRequestOf(annotations map[string]string) rotationRequest {
 	if value, given := annotations[AnnotationOverlap]; given {
 		overlap, err := time.ParseDuration(value)
 		if err != nil || overlap < 0 || overlap > longestOverlap {
-			asked.fault = fmt.Sprintf("annotation %s=%q is not a duration between 0s and %dh, such as 168h; the default overlap of %dh applies", AnnotationOverlap, report.Brief(value, longestWord),
+			asked.fault = fmt.Sprintf("annotation %s=%q is not a duration between 0s and %dh, such as 168h; the default overlap of %dh applies", AnnotationOverlap, report.Brief(value, report.LongestWord),
 				int(longestOverlap.Hours()), int(clientOverlap.Hours()))
 		} else {
 			asked.overlap = &overlap
@@ -46,7 +46,7 @@ func rotationRequestOf(annotations map[string]string) rotationRequest {
 	if value, given := annotations[AnnotationRotate]; given {
 		before, err := time.Parse(time.RFC3339, value)
 		if err != nil {
-			asked.fault = fmt.Sprintf("annotation %s=%q is not a time such as 2026-12-31T15:00:00Z; the operator replaces no CA for it", AnnotationRotate, report.Brief(value, longestWord))
+			asked.fault = fmt.Sprintf("annotation %s=%q is not a time such as 2026-12-31T15:00:00Z; the operator replaces no CA for it", AnnotationRotate, report.Brief(value, report.LongestWord))
 		} else {
 			asked.before = before
 		}

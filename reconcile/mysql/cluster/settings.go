@@ -78,15 +78,15 @@ func decideSettings(cluster v1.MySQLCluster, q settingsCheck) (settingsAct, *rep
 // decideUnanswered decides what to do while an image that was asked has given no answer, or will give none.
 func decideUnanswered(image string, q settingsCheck, asks report.Problem) (settingsAct, *report.Problem) {
 	switch ended := q.state.Phase == transfer.Succeeded || q.state.Phase == transfer.Failed; {
-	case ended && q.ended >= versionAgain:
+	case ended && q.ended >= transfer.AskAgain:
 		return settingsDrop, &asks
 	case ended:
 		return settingsWait, &report.Problem{Reason: reasonImageUnusable, Message: fmt.Sprintf("spec.image: image %q did not report whether its mysqld accepts the settings; it must have mysqld on its PATH; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, q.job.Name), Stalled: true}
-	case q.pending >= versionAgain:
+	case q.pending >= transfer.AskAgain:
 		// The cause may be fixed by now: imagePullSecrets, for example, reach only Pods that are created after them.
 		return settingsDrop, &asks
 	case q.refused != "":
-		return settingsWait, &report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), Stalled: true}
+		return settingsWait, &report.Problem{Reason: transfer.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), Stalled: true}
 	case q.state.Reason == transfer.ReasonImagePullFailed:
 		return settingsWait, &report.Problem{Reason: reasonImagePull, Message: fmt.Sprintf("spec.image %s cannot be pulled: %s; check its name and that the node may pull it. The members keep the image that they have", image, q.state.Message), Stalled: true}
 	case q.state.Message != "":
@@ -127,9 +127,9 @@ func (r *reconciler) settingsProblem(ctx context.Context, client *reconcile.Clie
 	switch act {
 	case settingsAsk:
 		_, err = client.Create(ctx, transfer.VersionJob(asked.order))
-		err = unlessExists(err)
+		err = transfer.IgnoreExists(err)
 	case settingsDrop:
-		err = client.Delete(ctx, children.Jobs(), asked.jobObject)
+		err = client.Delete(ctx, transfer.Jobs(), asked.jobObject)
 	case settingsApply, settingsWait:
 	}
 	if refused := report.FromError(err); refused != nil {
@@ -239,7 +239,7 @@ func commonVersion(status v1.MySQLClusterStatus) string {
 // Job's state, so the longer the Job takes, the less often the operator looks.
 func (q settingsCheck) again() time.Duration {
 	if len(q.judged.Faults) > 0 || q.answer != nil {
-		return versionAgain
+		return transfer.AskAgain
 	}
 	return min(max(stepEvery, q.known/8), unwatchedLimit)
 }
@@ -252,7 +252,8 @@ func (q settingsCheck) needsAnswer() bool {
 // observeQuestion reads the Job that asks, and its answer.
 func (r *reconciler) observeQuestion(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, asked *settingsCheck) error {
 	n := children.NamesOf(cluster)
-	job, err := r.jobOf(ctx, client, n, transfer.VersionJobName(asked.order))
+	jobs := transfer.ClusterJobs{Reader: r.reader, Namespace: n.Namespace, Cluster: n.Cluster}
+	job, err := jobs.Get(ctx, client, transfer.VersionJobName(asked.order))
 	if err != nil || job == nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (r *reconciler) observeQuestion(ctx context.Context, client *reconcile.Clie
 	if err := schema.Decode(job, asked.job); err != nil {
 		return err
 	}
-	all, err := r.restorePods(ctx, n)
+	all, err := jobs.Pods(ctx)
 	if err != nil {
 		return err
 	}
@@ -274,7 +275,7 @@ func (r *reconciler) observeQuestion(ctx context.Context, client *reconcile.Clie
 		asked.pending = r.memory.failures.Waited(n.NamespacedName(), "pending "+string(asked.job.UID), r.now())
 	}
 	if len(own) == 0 && asked.state.Phase == transfer.Pending {
-		asked.refused, err = r.refusalOf(ctx, job)
+		asked.refused, err = jobs.Refusal(ctx, job)
 	}
 	return err
 }

@@ -54,10 +54,10 @@ func TestNoMemberRestartsForWhatItsMysqldWouldNotTake(t *testing.T) {
 		"an earlier patch of the series":          {q: settingsCheck{other: true, job: job(), answer: &agent.Answer{Version: "9.7.3", Accepted: true}}, act: settingsApply},
 		"an image of an older series":             {q: settingsCheck{other: true, job: job(), answer: &agent.Answer{Version: "8.4.6", Accepted: true}}, act: settingsWait, reason: reasonDowngrade, stalled: true, says: "cannot open the data of MySQL 9.7.4"},
 		"an image that says nothing":              {q: settingsCheck{other: true, job: job(), state: failed}, act: settingsWait, reason: reasonImageUnusable, stalled: true, says: "kubectl logs job/db-settings"},
-		"it is asked again after a while":         {q: settingsCheck{other: true, job: job(), state: failed, ended: versionAgain}, act: settingsDrop, reason: reasonMembersNotReady},
+		"it is asked again after a while":         {q: settingsCheck{other: true, job: job(), state: failed, ended: transfer.AskAgain}, act: settingsDrop, reason: reasonMembersNotReady},
 		"an image that cannot be pulled":          {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed, Message: "not found"}}, act: settingsWait, reason: reasonImagePull, stalled: true, says: "keep the image that they have"},
-		"its Pod has waited for long":             {q: settingsCheck{other: true, job: job(), pending: versionAgain, state: transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed}}, act: settingsDrop, reason: reasonMembersNotReady},
-		"Kubernetes makes no Pod to ask":          {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending}, refused: "exceeded quota"}, act: settingsWait, reason: reasonPodsNotCreated, stalled: true, says: "exceeded quota"},
+		"its Pod has waited for long":             {q: settingsCheck{other: true, job: job(), pending: transfer.AskAgain, state: transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed}}, act: settingsDrop, reason: reasonMembersNotReady},
+		"Kubernetes makes no Pod to ask":          {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending}, refused: "exceeded quota"}, act: settingsWait, reason: transfer.ReasonPodsNotCreated, stalled: true, says: "exceeded quota"},
 		"the table knows better than the image":   {q: settingsCheck{judged: settings.Judgement{Faults: []string{"x"}}, other: true, job: job(), answer: &agent.Answer{Version: "9.7.4", Accepted: true}}, act: settingsWait, reason: reasonSettings, stalled: true},
 		"the Pod waits for a node to run on, say": {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending, Message: "0/3 nodes"}}, act: settingsWait, reason: reasonMembersNotReady, says: "0/3 nodes"},
 	} {
@@ -149,7 +149,7 @@ func TestAQuestionThatTakesLongIsLookedAtSeldom(t *testing.T) {
 			t.Errorf("known for %s it is looked at again after %s, want %s", known, got, want)
 		}
 	}
-	if got := (settingsCheck{answer: &agent.Answer{}}).again(); got != versionAgain {
+	if got := (settingsCheck{answer: &agent.Answer{}}).again(); got != transfer.AskAgain {
 		t.Errorf("an answer holds for %s", got)
 	}
 }
@@ -173,12 +173,12 @@ func TestRefusedSettingsAreNotJudgedAtEveryLook(t *testing.T) {
 	t.Parallel()
 	m, key, of := newMemory(), keyOf(v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}), childInputs{uid: "1", digest: 7}
 	at := metav1.Now().Time
-	m.holdSettings(key, heldBackResult{of, report.Problem{Reason: reasonSettings, Message: "x", Stalled: true}, at.Add(versionAgain)})
+	m.holdSettings(key, heldBackResult{of, report.Problem{Reason: reasonSettings, Message: "x", Stalled: true}, at.Add(transfer.AskAgain)})
 	if found := m.heldSettings(key, of, at); found == nil || found.Reason != reasonSettings {
 		t.Errorf("found %+v", found)
 	}
 	for name, found := range map[string]*report.Problem{
-		"later":           m.heldSettings(key, of, at.Add(versionAgain)),
+		"later":           m.heldSettings(key, of, at.Add(transfer.AskAgain)),
 		"after a change":  m.heldSettings(key, childInputs{uid: "1", digest: 8}, at),
 		"of another life": m.heldSettings(key, childInputs{uid: "2", digest: 7}, at),
 	} {

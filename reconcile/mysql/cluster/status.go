@@ -114,20 +114,12 @@ func describe(member replication.Member, record replication.Record) v1.Member {
 		}
 		return described
 	}
-	described.State, described.Message = report.Brief(string(member.Status.State), longestWord), report.Brief(steadyMessage(*member.Status), report.LongestMessage)
-	described.GTIDExecuted = report.Brief(member.Status.Executed.String(), longestGTIDs)
-	described.LagSeconds, described.Version = member.Status.LagSeconds, report.Brief(member.Status.Version, longestWord)
+	described.State, described.Message = report.Brief(string(member.Status.State), report.LongestWord), report.Brief(steadyMessage(*member.Status), report.LongestMessage)
+	described.GTIDExecuted = report.Brief(member.Status.Executed.String(), replication.LongestGTIDs)
+	described.LagSeconds, described.Version = member.Status.LagSeconds, report.Brief(member.Status.Version, report.LongestWord)
 	described.LacksRowsOf = report.Brief(member.Status.KnownTablesWithoutRows().String(), report.LongestMessage)
 	return described
 }
-
-const (
-	// longestGTIDs limits, in bytes, how much a status repeats of a GTID set. The API server accepts no object of more than 1.5 MiB, and the
-	// record of truth is written with it.
-	longestGTIDs = 16384
-	// longestWord limits a single word, such as a version.
-	longestWord = 128
-)
 
 // steadyMessage leaves out what an agent says about connections that come and go; the state shows that.
 func steadyMessage(status replication.Status) string {
@@ -158,7 +150,7 @@ func (r passResult) describeServing(status *v1.MySQLClusterStatus) {
 	status.ReadyReplicas = int32(serving)
 	status.ReadySummary = fmt.Sprintf("%d/%d", serving, wanted)
 	if primary != nil && primary.Version != "" {
-		status.Version = report.Brief(primary.Version, longestWord)
+		status.Version = report.Brief(primary.Version, report.LongestWord)
 	}
 	writing := primary != nil && primary.State == replication.StateWriting
 	found := r.worstProblem(writing, serving == wanted)

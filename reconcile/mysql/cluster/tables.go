@@ -9,6 +9,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -100,5 +101,5 @@ func isInnoDBOnly(cluster v1.MySQLCluster, seen observed) bool {
 	if seen.set != nil {
 		return seen.set.Labels[children.LabelEngines] == children.EnginesInnoDB
 	}
-	return len(cluster.Status.InSync) == 0 && !restoreBegun(cluster.Status) && len(seen.volumes) == 0
+	return len(cluster.Status.InSync) == 0 && !restore.HasBegun(cluster.Status) && len(seen.volumes) == 0
 }

@@ -18,6 +18,10 @@ type Record struct {
 	RequiredAcks int `json:"requiredAcks"`
 }
 
+// LongestGTIDs limits, in bytes, how much a status repeats of a GTID set. The API server accepts no object of more than 1.5 MiB, and the
+// record is written with it.
+const LongestGTIDs = 16384
+
 // Acknowledges reports whether the member may acknowledge commits of the primary.
 func (r Record) Acknowledges(member string) bool { return slices.Contains(r.InSync, member) }
 

@@ -14,6 +14,7 @@ const (
 	ReasonVolumePending         = "VolumePending"         // the claim has no volume yet
 	ReasonUnschedulable         = "Unschedulable"         // no node fits the Pod
 	ReasonImagePullFailed       = "ImagePullFailed"       // the node cannot get the operator's image
+	ReasonPodsNotCreated        = "PodsNotCreated"        // a quota, a policy or a webhook refuses the Pod
 
 	// While it runs, and when it is over.
 

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,9 @@ import (
 // Users of MySQLClusters choose the image, and the image may run any program. So it is asked for its version in a Pod of its own. That Pod
 // has no credentials, no claim, no certificate and no service account that a user could choose. The operator accepts only a version from
 // that Pod (docs/adr/0006-learn-mysqld-version-in-a-pod-of-its-own.md).
+
+// AskAgain is how long the operator waits before it asks an image again that did not answer. It asks another image at once.
+const AskAgain = 5 * time.Minute
 
 const (
 	// versionRetries is small: an image that reports no version will hardly report one later.

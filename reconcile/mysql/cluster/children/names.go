@@ -19,8 +19,9 @@ const (
 
 	// LabelRole is the role of a Pod's member; the read Service selects by it.
 	LabelRole = Prefix + "role"
-	// RolePrimary and RoleReplica are its values.
+	// RolePrimary is the role of the member that takes writes.
 	RolePrimary = "primary"
+	// RoleReplica is the role of each other member.
 	RoleReplica = "replica"
 
 	labelName = "app.kubernetes.io/name"

@@ -35,11 +35,6 @@ func NetworkPolicies() apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
 }
 
-// Jobs is the resource of Jobs.
-func Jobs() apischema.GroupVersionResource {
-	return apischema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
-}
-
 func core(resource string) apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Version: "v1", Resource: resource}
 }

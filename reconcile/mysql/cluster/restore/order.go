@@ -1,4 +1,4 @@
-package cluster
+package restore
 
 import (
 	"crypto/sha256"
@@ -56,7 +56,7 @@ func overridden(location v1.BackupLocation, settings *v1.RestoreSettings) v1.Bac
 }
 
 // notRestorable says why an instance cannot be restored; nil if it can. instance is nil if it does not exist.
-func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, seen restoreObserved) *report.Problem {
+func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, seen Observed) *report.Problem {
 	name := cluster.Spec.FromBackup
 	about := func(reason, format string, values ...any) *report.Problem {
 		return &report.Problem{Reason: reason, Message: "spec.fromBackup: " + fmt.Sprintf(format, values...), Stalled: true}
@@ -77,10 +77,10 @@ func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, se
 }
 
 // otherWays says what else the user can do while there is no backup.
-func otherWays(cluster v1.MySQLCluster, seen restoreObserved) string {
+func otherWays(cluster v1.MySQLCluster, seen Observed) string {
 	claims := claimsOf(seen)
 	switch {
-	case restoreBegun(cluster.Status):
+	case HasBegun(cluster.Status):
 		return fmt.Sprintf("; the restore had begun from %s: if the data is still there, delete this MySQLCluster and apply it with spec.fromBackupURL", cluster.Status.Restore.URL)
 	case len(claims) > 0:
 		return fmt.Sprintf("; to use the data of an earlier cluster on %s instead, remove the field", strings.Join(claims, ", "))
@@ -97,8 +97,8 @@ func inputsOf(versions []string, claim *corev1.PersistentVolumeClaim) string {
 	return hashOf(strings.Join(versions, "\n"))
 }
 
-// restoreJob returns the Job with the annotations that later passes need.
-func restoreJob(order transfer.RestoreOrder, attempts int32, inputs string) *batchv1ac.JobApplyConfiguration {
+// jobOf returns the Job for an order, with the annotations that later passes need.
+func jobOf(order transfer.RestoreOrder, attempts int32, inputs string) *batchv1ac.JobApplyConfiguration {
 	return transfer.RestoreJob(order).WithAnnotations(map[string]string{annotationAttempts: strconv.Itoa(int(attempts)), annotationInputs: inputs})
 }
 

@@ -1,4 +1,4 @@
-package cluster
+package restore
 
 import (
 	"cmp"
@@ -11,36 +11,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/claims"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// restoreAct is one action for a restore.
-type restoreAct string
+// action is one thing to do for a restore.
+type action string
 
 const (
-	// restoreWatch: only look again. restoreRecord: do nothing before the status is written.
-	restoreWatch     restoreAct = "Watch"
-	restoreRecord    restoreAct = "Record"
-	restoreMakeClaim restoreAct = "MakeClaim"
-	restoreGrowClaim restoreAct = "GrowClaim"
-	restoreMakeJob   restoreAct = "MakeJob"
-	restoreDropJob   restoreAct = "DropJob"
-	// restoreAskVersion and restoreDropVersion: create and delete the Job that asks the cluster's image for its version.
-	restoreAskVersion  restoreAct = "AskVersion"
-	restoreDropVersion restoreAct = "DropVersion"
+	// actWatch: only look again. actRecord: do nothing before the status is written.
+	actWatch     action = "Watch"
+	actRecord    action = "Record"
+	actMakeClaim action = "MakeClaim"
+	actGrowClaim action = "GrowClaim"
+	actMakeJob   action = "MakeJob"
+	actDropJob   action = "DropJob"
+	// actAskVersion and actDropVersion: create and delete the Job that asks the cluster's image for its version.
+	actAskVersion  action = "AskVersion"
+	actDropVersion action = "DropVersion"
 )
 
-// restoreStep is what a pass decides: what to do, what the status says about the restore, and why the cluster is not Ready.
-type restoreStep struct {
-	act    restoreAct
-	status v1.RestoreStatus
-	found  report.Problem
+// Step is what a pass decides: what to do, and what to report meanwhile.
+type Step struct {
+	act action
+	// Status is what the cluster's status says about the restore.
+	Status v1.RestoreStatus
+	// Problem is why the cluster is not Ready.
+	Problem report.Problem
 }
 
-// decideRestore decides what to do next for a cluster that must still be restored.
-func decideRestore(cluster v1.MySQLCluster, seen restoreObserved) restoreStep {
+// Decide decides what to do next for a cluster that must still be restored.
+func Decide(cluster v1.MySQLCluster, seen Observed) Step {
 	status := v1.RestoreStatus{Phase: v1.RestorePending}
 	if cluster.Status.Restore != nil {
 		status = *cluster.Status.Restore
@@ -55,20 +59,20 @@ func decideRestore(cluster v1.MySQLCluster, seen restoreObserved) restoreStep {
 	case seen.job != nil:
 		return decideJob(cluster, seen, status)
 	case seen.alive > 0:
-		return restoreStep{restoreWatch, status, underWay("waiting for the Pod of an earlier attempt to end; if its node is gone, delete the node")}
+		return Step{actWatch, status, underWay("waiting for the Pod of an earlier attempt to end; if its node is gone, delete the node")}
 	case seen.lacking != nil:
 		return waitWithoutJob(status, *seen.lacking)
 	}
-	if found := restoreObstacle(cluster, seen); found != nil {
+	if found := obstacle(cluster, seen); found != nil {
 		return waitWithoutJob(status, *found)
 	}
 	return begin(cluster, seen, status)
 }
 
 // begin creates what a restore needs, one object after the other, once the status says that the restore runs.
-func begin(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
+func begin(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) Step {
 	found := underWay(fmt.Sprintf("restoring %s to %s", sourceOf(cluster), seen.order.DataClaim))
-	begun := restoreBegun(cluster.Status)
+	begun := HasBegun(cluster.Status)
 	status.Phase = v1.RestoreRunning
 	if status.StartTime == nil {
 		at := metav1.NewTime(seen.now.Truncate(time.Second))
@@ -77,17 +81,17 @@ func begin(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatu
 	wanted := children.WantedStorage(cluster)
 	switch {
 	case !begun:
-		return restoreStep{restoreRecord, status, found}
+		return Step{actRecord, status, found}
 	case seen.claim == nil:
-		return restoreStep{restoreMakeClaim, status, found}
+		return Step{actMakeClaim, status, found}
 	case seen.claim.Status.Phase == corev1.ClaimBound && seen.claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0:
-		return restoreStep{restoreGrowClaim, status, found}
+		return Step{actGrowClaim, status, found}
 	}
-	return restoreStep{restoreMakeJob, status, found}
+	return Step{actMakeJob, status, found}
 }
 
-// restoreObstacle finds what would make a restore fail, or do harm, before the operator creates anything for it.
-func restoreObstacle(cluster v1.MySQLCluster, seen restoreObserved) *report.Problem {
+// obstacle finds what would make a restore fail, or do harm, before the operator creates anything for it.
+func obstacle(cluster v1.MySQLCluster, seen Observed) *report.Problem {
 	room := children.WantedStorage(cluster)
 	if seen.claim != nil && seen.claim.Status.Capacity.Storage().Cmp(room) > 0 {
 		room = *seen.claim.Status.Capacity.Storage()
@@ -104,14 +108,14 @@ func restoreObstacle(cluster v1.MySQLCluster, seen restoreObserved) *report.Prob
 }
 
 // decideJob decides what to do about a Job that exists.
-func decideJob(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
+func decideJob(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) Step {
 	state := seen.state
 	status.Phase = v1.RestoreRunning
 	status.Attempts = transfer.FormerAttempts(seen.job, annotationAttempts) + state.Attempts
-	again := func(why string) restoreStep { return restoreStep{restoreDropJob, status, underWay(why)} }
+	again := func(why string) Step { return Step{actDropJob, status, underWay(why)} }
 	switch {
 	case seen.job.DeletionTimestamp != nil:
-		return restoreStep{restoreWatch, status, underWay("waiting until the Job of an earlier attempt is deleted")}
+		return Step{actWatch, status, underWay("waiting until the Job of an earlier attempt is deleted")}
 	case state.Phase == transfer.Succeeded && (state.Outcome == nil || state.Outcome.Reason != transfer.ReasonCompleted):
 		return decideUntold(cluster, seen, status)
 	case state.Phase == transfer.Succeeded:
@@ -125,7 +129,7 @@ func decideJob(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreS
 }
 
 // underWayStep follows a Job that has not ended, and the one that asks the image.
-func underWayStep(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
+func underWayStep(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) Step {
 	status.Progress = steadyProgress(status.Progress, seen.progress)
 	made := ""
 	if status.Progress != nil && status.Progress.Bytes > 0 { // before that, the Pod may find that there is nothing to restore
@@ -136,21 +140,21 @@ func underWayStep(cluster v1.MySQLCluster, seen restoreObserved, status v1.Resto
 	if found != nil && found.Stalled && !going.Stalled {
 		going = *found
 	}
-	return restoreStep{act, status, going}
+	return Step{act, status, going}
 }
 
 // decideUntold makes another Pod check what was restored to the volume. If two such Pods have nothing to report either, that is no
 // accident.
-func decideUntold(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
+func decideUntold(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) Step {
 	const accidents = 2
-	if status.Attempts > accidents && seen.ended < restoreBackoff(status.Attempts-accidents) {
+	if status.Attempts > accidents && seen.ended < backoff(status.Attempts-accidents) {
 		return waitWithoutJob(status, report.Problem{Reason: transfer.ReasonRestoreFailed, Message: fmt.Sprintf("the operator does not know whether %s was restored: %s; check that --agent-image names the operator's image. The operator tries again within half an hour", sourceOf(cluster), seen.state.Message), Stalled: true})
 	}
-	return restoreStep{restoreDropJob, status, underWay("checking what was restored to the volume, because the Pod that restored no longer reports it")}
+	return Step{actDropJob, status, underWay("checking what was restored to the volume, because the Pod that restored no longer reports it")}
 }
 
 // watched describes a Job that has not ended.
-func watched(cluster v1.MySQLCluster, seen restoreObserved) report.Problem {
+func watched(cluster v1.MySQLCluster, seen Observed) report.Problem {
 	state := seen.state
 	going := fmt.Sprintf("restoring %s to %s", sourceOf(cluster), children.NamesOf(cluster).Claim(0))
 	if state.Phase == transfer.Running {
@@ -158,13 +162,13 @@ func watched(cluster v1.MySQLCluster, seen restoreObserved) report.Problem {
 		return underWay(cmp.Or(state.Message, going+"; status.restore.progress shows the progress"))
 	}
 	if seen.claim != nil {
-		if found := diagnoseVolume(*seen.claim); found != nil {
+		if found := claims.Diagnose(*seen.claim); found != nil {
 			return *found
 		}
 	}
 	switch {
 	case seen.refused != "":
-		return report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
+		return report.Problem{Reason: transfer.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
 	case state.Reason == transfer.ReasonImagePullFailed:
 		return report.Problem{Reason: state.Reason, Message: state.Message + "; check that the node may pull the operator's image", Stalled: true}
 	case state.Waiting != "":
@@ -177,14 +181,14 @@ func watched(cluster v1.MySQLCluster, seen restoreObserved) report.Problem {
 }
 
 // decideFailed waits after a failure, until an input has changed or some time has passed.
-func decideFailed(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
+func decideFailed(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) Step {
 	status.Phase, status.Progress = v1.RestoreFailed, nil
 	changed := seen.order != nil && seen.job.Annotations[annotationInputs] != seen.inputs
-	if seen.lacking == nil && (changed || seen.ended >= restoreBackoff(status.Attempts)) {
-		return restoreStep{restoreDropJob, status, underWay("trying again to restore " + sourceOf(cluster))}
+	if seen.lacking == nil && (changed || seen.ended >= backoff(status.Attempts)) {
+		return Step{actDropJob, status, underWay("trying again to restore " + sourceOf(cluster))}
 	}
 	if wanted := children.WantedStorage(cluster); seen.claim != nil && seen.claim.Status.Phase == corev1.ClaimBound && seen.claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0 {
-		return restoreStep{restoreGrowClaim, status, underWay(fmt.Sprintf("expanding %s to %s", seen.claim.Name, wanted.String()))}
+		return Step{actGrowClaim, status, underWay(fmt.Sprintf("expanding %s to %s", seen.claim.Name, wanted.String()))}
 	}
 	if seen.lacking != nil {
 		return waitWithoutJob(status, *seen.lacking)
@@ -195,7 +199,7 @@ func decideFailed(cluster v1.MySQLCluster, seen restoreObserved, status v1.Resto
 }
 
 // remedy returns what a user can do about a restore that failed.
-func remedy(reason string, seen restoreObserved) string {
+func remedy(reason string, seen Observed) string {
 	switch reason {
 	case transfer.ReasonDataExists:
 		return fmt.Sprintf("remove spec.fromBackup and spec.fromBackupURL to adopt the data on the volumes, or, if it is not needed, delete these claims to restore: %s", strings.Join(claimsOf(seen), ", "))
@@ -214,43 +218,43 @@ func remedy(reason string, seen restoreObserved) string {
 }
 
 // complete is the last step: the status says so before the operator creates the members.
-func complete(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
+func complete(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) Step {
 	told, at := *seen.state.Outcome, metav1.NewTime(seen.now.Truncate(time.Second))
 	status.Phase, status.Progress, status.CompletionTime = v1.RestoreCompleted, nil, &at
-	status.Checksum, status.ServerVersion = told.Checksum, report.Brief(told.ServerVersion, longestWord)
-	status.GTIDExecuted = report.Brief(told.GTIDExecuted, longestGTIDs)
+	status.Checksum, status.ServerVersion = told.Checksum, report.Brief(told.ServerVersion, report.LongestWord)
+	status.GTIDExecuted = report.Brief(told.GTIDExecuted, replication.LongestGTIDs)
 	if seen.order != nil {
 		status.Checksum = cmp.Or(status.Checksum, seen.order.Checksum)
 	}
 	if told.Used {
 		status.Adopted, status.Checksum = true, ""
-		return restoreStep{restoreRecord, status, report.Problem{Reason: transfer.ReasonRestoreAdopted, Message: adoptedNote(cluster, seen) + "; the operator is creating the members"}}
+		return Step{actRecord, status, report.Problem{Reason: transfer.ReasonRestoreAdopted, Message: adoptedNote(cluster, seen) + "; the operator is creating the members"}}
 	}
-	return restoreStep{restoreRecord, status, report.Problem{Reason: reasonCreatingMembers, Message: sourceOf(cluster) + " is restored; the operator is creating the members"}}
+	return Step{actRecord, status, report.Problem{Reason: ReasonCreatingMembers, Message: sourceOf(cluster) + " is restored; the operator is creating the members"}}
 }
 
 // adoptedNote says that nothing was restored, and how to get the backup.
-func adoptedNote(cluster v1.MySQLCluster, seen restoreObserved) string {
+func adoptedNote(cluster v1.MySQLCluster, seen Observed) string {
 	return fmt.Sprintf("nothing was restored: %s holds data that came from %s and that a cluster has used since, and the operator never overwrites data; to get the backup itself, restore it under another name, or delete this MySQLCluster and the claims %s, which destroys that data, and apply it again",
 		children.NamesOf(cluster).Claim(0), sourceOf(cluster), strings.Join(claimsOf(seen), ", "))
 }
 
 // claimsOf returns the names of all members' claims.
-func claimsOf(seen restoreObserved) []string {
-	claims := slices.Clone(seen.others)
+func claimsOf(seen Observed) []string {
+	all := slices.Clone(seen.others)
 	if seen.claim != nil {
-		claims = slices.Insert(claims, 0, seen.claim.Name)
+		all = slices.Insert(all, 0, seen.claim.Name)
 	}
-	return claims
+	return all
 }
 
 // waitWithoutJob waits for a user, or for another event, while no Job runs.
-func waitWithoutJob(status v1.RestoreStatus, found report.Problem) restoreStep {
+func waitWithoutJob(status v1.RestoreStatus, found report.Problem) Step {
 	status.Progress = nil
 	if status.Phase == v1.RestoreRunning && found.Stalled {
 		status.Phase = v1.RestoreFailed
 	}
-	return restoreStep{restoreWatch, status, found}
+	return Step{actWatch, status, found}
 }
 
 func underWay(message string) report.Problem {
@@ -276,23 +280,11 @@ func steadyProgress(before *v1.TransferProgress, told *transfer.Progress) *v1.Tr
 	return &fresh
 }
 
-// restoreBackoff returns how long to wait after this many Pods have failed.
-func restoreBackoff(attempts int32) time.Duration {
-	patience := restoreFirst
+// backoff returns how long to wait after this many Pods have failed.
+func backoff(attempts int32) time.Duration {
+	patience := retryFirst
 	for range max(attempts, 1) - 1 {
-		patience = min(2*patience, restoreLast)
+		patience = min(2*patience, retryLast)
 	}
 	return patience
-}
-
-// restoreStatus returns the cluster's status while it is restored.
-func restoreStatus(cluster v1.MySQLCluster, step restoreStep) v1.MySQLClusterStatus {
-	status := previousStatus(cluster)
-	status.Restore = &step.status
-	status.Phase = v1.PhaseWaiting
-	if begun := step.status.Phase != v1.RestorePending; begun && !step.found.Stalled {
-		status.Phase = v1.PhaseRestoring
-	}
-	conditionsOf(&status).Problem(step.found)
-	return status
 }

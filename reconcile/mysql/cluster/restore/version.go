@@ -1,9 +1,8 @@
-package cluster
+package restore
 
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
@@ -14,11 +13,8 @@ import (
 // A restore is complete when its data is on the volume, and the operator knows that the cluster's image can start it. Another Job asks the
 // image while the first one restores (transfer.VersionJob). If spec.image changes, the operator asks again, and the restored data stays.
 
-// versionAgain is how long the operator waits before it asks an image again that did not report its version. It asks another image at once.
-const versionAgain = 5 * time.Minute
-
 // restored decides about a Job that has restored the backup to the volume.
-func restored(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreStatus) restoreStep {
+func restored(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) Step {
 	if seen.state.Outcome.Used {
 		return complete(cluster, seen, status) // a cluster may have upgraded the data since, and the image may fit it
 	}
@@ -26,39 +22,39 @@ func restored(cluster v1.MySQLCluster, seen restoreObserved, status v1.RestoreSt
 	switch {
 	case found == nil:
 		return complete(cluster, seen, status)
-	case found.Stalled && act == restoreWatch:
+	case found.Stalled && act == actWatch:
 		return waitWithoutJob(status, *found)
 	}
-	return restoreStep{act, status, *found}
+	return Step{act, status, *found}
 }
 
 // decideVersion decides how to learn the version of the cluster's image, and what to report meanwhile; nil if the image can start the data.
 // made is the MySQL release that the data is of; empty if unknown.
-func decideVersion(cluster v1.MySQLCluster, seen restoreObserved, made string) (restoreAct, *report.Problem) {
+func decideVersion(cluster v1.MySQLCluster, seen Observed, made string) (action, *report.Problem) {
 	server, image := seen.server, cluster.Spec.Image
 	asks := underWay(fmt.Sprintf("restoring %s; asking image %q for its version", sourceOf(cluster), image))
 	switch {
 	case server.job == nil:
-		return restoreAskVersion, &asks
+		return actAskVersion, &asks
 	case server.job.DeletionTimestamp != nil:
-		return restoreWatch, &asks
+		return actWatch, &asks
 	case server.job.Annotations[transfer.AnnotationOrder] != transfer.Hash(server.order):
-		return restoreDropVersion, &asks
+		return actDropVersion, &asks
 	case server.version != "":
-		return restoreWatch, versionMismatch(cluster, server.version, made)
+		return actWatch, versionMismatch(cluster, server.version, made)
 	case server.state.Phase == transfer.Succeeded, server.state.Phase == transfer.Failed:
-		if server.ended >= versionAgain {
-			return restoreDropVersion, &asks
+		if server.ended >= transfer.AskAgain {
+			return actDropVersion, &asks
 		}
-		return restoreWatch, &report.Problem{Reason: transfer.ReasonVersionMismatch, Message: fmt.Sprintf("spec.image: mysqld of image %q did not report its version: %s; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, server.state.Message, server.job.Name), Stalled: true}
+		return actWatch, &report.Problem{Reason: transfer.ReasonVersionMismatch, Message: fmt.Sprintf("spec.image: mysqld of image %q did not report its version: %s; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, server.state.Message, server.job.Name), Stalled: true}
 	case server.refused != "":
-		return restoreWatch, &report.Problem{Reason: reasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", server.job.Name, server.refused), Stalled: true}
+		return actWatch, &report.Problem{Reason: transfer.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", server.job.Name, server.refused), Stalled: true}
 	case server.state.Reason == transfer.ReasonImagePullFailed:
-		return restoreWatch, &report.Problem{Reason: transfer.ReasonImagePullFailed, Message: server.state.Message + "; check spec.image, and that the node may pull it", Stalled: true}
+		return actWatch, &report.Problem{Reason: transfer.ReasonImagePullFailed, Message: server.state.Message + "; check spec.image, and that the node may pull it", Stalled: true}
 	case server.state.Message != "":
 		asks.Message += ": " + server.state.Message
 	}
-	return restoreWatch, &asks
+	return actWatch, &asks
 }
 
 // versionMismatch says why an image cannot start the data; nil if it can.

@@ -1,4 +1,4 @@
-package cluster
+package restore
 
 import (
 	"cmp"
@@ -20,8 +20,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// restoreObserved is what a pass observed of a restore. It reads all of that live: restores are rare, and what follows cannot be undone.
-type restoreObserved struct {
+// Observed is what a pass observed of a restore. It reads all of that live: restores are rare, and what follows cannot be undone.
+type Observed struct {
 	now time.Time
 	// order is what to restore; nil while that is unknown or an input is missing, and then lacking says what.
 	order   *transfer.RestoreOrder
@@ -65,11 +65,19 @@ type versionCheck struct {
 	ended time.Duration
 }
 
-func (r *reconciler) observeRestore(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, transfers *transfer.Client) (restoreObserved, error) {
-	n, seen := children.NamesOf(cluster), restoreObserved{now: r.now()}
-	var err error
-	if seen.members, err = r.membersExist(ctx, client, n); err != nil || seen.members {
-		return seen, err
+// Known is what the pass of the kind knows already.
+type Known struct {
+	// Members reports whether the StatefulSet of the members exists.
+	Members bool
+	// Transfers asks restoring Pods for their progress; nil for no progress.
+	Transfers *transfer.Client
+}
+
+// Observe reads what the next step of a restore depends on.
+func (r Restorer) Observe(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, known Known) (Observed, error) {
+	n, seen := children.NamesOf(cluster), Observed{now: r.Now(), members: known.Members}
+	if seen.members {
+		return seen, nil
 	}
 	if err := r.observeClaims(ctx, n, &seen); err != nil {
 		return seen, err
@@ -77,25 +85,13 @@ func (r *reconciler) observeRestore(ctx context.Context, client *reconcile.Clien
 	if err := r.observeSource(ctx, cluster, &seen); err != nil {
 		return seen, err
 	}
-	seen.server.order = transfer.NewVersionOrder(cluster, r.operator.Image)
-	err = r.observeJob(ctx, client, n, transfers, &seen)
+	seen.server.order = transfer.NewVersionOrder(cluster, r.Image)
+	err := r.observeJob(ctx, client, n, known.Transfers, &seen)
 	return seen, err
 }
 
-// membersExist reports whether the StatefulSet exists; one of another owner is an error.
-func (r *reconciler) membersExist(ctx context.Context, client *reconcile.Client, n children.Names) (bool, error) {
-	found, err := r.reader.Get(ctx, children.StatefulSets(), n.Namespace, n.Cluster)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, client.CheckOwnership(found, children.StatefulSets(), n.Labels())
-}
-
-func (r *reconciler) observeClaims(ctx context.Context, n children.Names, seen *restoreObserved) error {
-	first, err := r.reader.Get(ctx, children.Claims(), n.Namespace, n.Claim(0))
+func (r Restorer) observeClaims(ctx context.Context, n children.Names, seen *Observed) error {
+	first, err := r.Reader.Get(ctx, children.Claims(), n.Namespace, n.Claim(0))
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
@@ -108,7 +104,7 @@ func (r *reconciler) observeClaims(ctx context.Context, n children.Names, seen *
 			return err
 		}
 	}
-	all, err := r.reader.List(ctx, children.Claims(), n.Namespace, n.Selector())
+	all, err := r.Reader.List(ctx, children.Claims(), n.Namespace, n.Selector())
 	if err != nil {
 		return err
 	}
@@ -123,12 +119,12 @@ func (r *reconciler) observeClaims(ctx context.Context, n children.Names, seen *
 }
 
 // observeJob reads the Job, its state, and the Pods that are left.
-func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n children.Names, transfers *transfer.Client, seen *restoreObserved) error {
-	job, err := r.jobOf(ctx, client, n, n.RestoreJob())
+func (r Restorer) observeJob(ctx context.Context, client *reconcile.Client, n children.Names, transfers *transfer.Client, seen *Observed) error {
+	job, err := r.jobs(n).Get(ctx, client, n.RestoreJob())
 	if err != nil {
 		return err
 	}
-	all, err := r.restorePods(ctx, n)
+	all, err := r.jobs(n).Pods(ctx)
 	if err != nil {
 		return err
 	}
@@ -147,10 +143,10 @@ func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n
 	own := transfer.PodsOf(seen.job, all)
 	seen.state = transfer.Observe(transfer.CommandRestore, seen.job, own)
 	if seen.state.Phase == transfer.Failed || seen.state.Phase == transfer.Succeeded {
-		seen.ended = r.memory.failures.Waited(n.NamespacedName(), "ended "+string(seen.job.UID)+seen.state.Pod, seen.now)
+		seen.ended = r.Ended.Waited(n.NamespacedName(), "ended "+string(seen.job.UID)+seen.state.Pod, seen.now)
 	}
 	if len(own) == 0 && seen.state.Phase == transfer.Pending {
-		seen.refused, err = r.refusalOf(ctx, job)
+		seen.refused, err = r.jobs(n).Refusal(ctx, job)
 		return err
 	}
 	observeProgress(ctx, n, transfers, seen)
@@ -158,7 +154,7 @@ func (r *reconciler) observeJob(ctx context.Context, client *reconcile.Client, n
 }
 
 // observeProgress asks the restoring Pod for its progress.
-func observeProgress(ctx context.Context, n children.Names, transfers *transfer.Client, seen *restoreObserved) {
+func observeProgress(ctx context.Context, n children.Names, transfers *transfer.Client, seen *Observed) {
 	if seen.state.Phase == transfer.Running && transfers != nil && seen.state.PodIP != "" {
 		// If it does not answer, that means nothing: it may have just begun, or be about to end.
 		if progress, err := transfers.Progress(ctx, seen.state.PodIP, transfer.Host(n.Namespace, n.Cluster)); err == nil {
@@ -168,8 +164,8 @@ func observeProgress(ctx context.Context, n children.Names, transfers *transfer.
 }
 
 // observeVersion reads the Job that asks the cluster's image for its version.
-func (r *reconciler) observeVersion(ctx context.Context, client *reconcile.Client, n children.Names, all []corev1.Pod, seen *restoreObserved) error {
-	job, err := r.jobOf(ctx, client, n, n.VersionJob())
+func (r Restorer) observeVersion(ctx context.Context, client *reconcile.Client, n children.Names, all []corev1.Pod, seen *Observed) error {
+	job, err := r.jobs(n).Get(ctx, client, n.VersionJob())
 	if err != nil || job == nil {
 		return err
 	}
@@ -181,46 +177,10 @@ func (r *reconciler) observeVersion(ctx context.Context, client *reconcile.Clien
 	own := transfer.PodsOf(server.job, all)
 	server.version, server.state = transfer.ObserveVersion(server.job, own)
 	if server.state.Phase == transfer.Failed || server.state.Phase == transfer.Succeeded {
-		server.ended = r.memory.failures.Waited(n.NamespacedName(), "ended "+string(server.job.UID), seen.now)
+		server.ended = r.Ended.Waited(n.NamespacedName(), "ended "+string(server.job.UID), seen.now)
 	}
 	if len(own) == 0 && server.state.Phase == transfer.Pending {
-		server.refused, err = r.refusalOf(ctx, job)
+		server.refused, err = r.jobs(n).Refusal(ctx, job)
 	}
 	return err
-}
-
-// refusalOf reads the events of a Job that has no Pod: nothing else reports a quota, a policy or a missing ServiceAccount. It returns an
-// empty text if there is no such event.
-func (r *reconciler) refusalOf(ctx context.Context, job *unstructured.Unstructured) (string, error) {
-	told, err := r.reader.Regarding(ctx, job)
-	if err != nil && !apierrors.IsForbidden(err) {
-		return "", err
-	}
-	return transfer.JobRefusal(told)
-}
-
-// jobOf reads a Job of a cluster's restore; nil if there is none. A Job of another owner is an error.
-func (r *reconciler) jobOf(ctx context.Context, client *reconcile.Client, n children.Names, name string) (*unstructured.Unstructured, error) {
-	job, err := r.reader.Get(ctx, children.Jobs(), n.Namespace, name)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
-	}
-	if err != nil {
-		return nil, err
-	}
-	return job, client.CheckOwnership(job, children.Jobs(), transfer.Labels(n.Cluster))
-}
-
-func (r *reconciler) restorePods(ctx context.Context, n children.Names) ([]corev1.Pod, error) {
-	items, err := r.reader.List(ctx, children.Pods(), n.Namespace, transfer.Selector+","+transfer.LabelRestore+"="+transfer.LabelValue(n.Cluster))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]corev1.Pod, len(items))
-	for i, item := range items {
-		if err := schema.Decode(item, &all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }

@@ -1,4 +1,4 @@
-package cluster
+package restore
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
@@ -19,8 +20,8 @@ import (
 )
 
 // observeSource finds out what to restore, and whether everything that this takes is there.
-func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster, seen *restoreObserved) error {
-	order := orderOf(cluster, r.operator.Image, len(seen.others) > 0)
+func (r Restorer) observeSource(ctx context.Context, cluster v1.MySQLCluster, seen *Observed) error {
+	order := orderOf(cluster, r.Image, len(seen.others) > 0)
 	if cluster.Spec.FromBackup != "" {
 		instance, err := r.instance(ctx, cluster)
 		if err != nil {
@@ -44,8 +45,9 @@ func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster,
 }
 
 // instance reads the backup that spec.fromBackup names; nil if there is none.
-func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1.MySQLBackupInstance, error) {
-	object, err := r.reader.Get(ctx, r.instances(), cluster.Namespace, cluster.Spec.FromBackup)
+func (r Restorer) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1.MySQLBackupInstance, error) {
+	instances := apischema.GroupVersionResource{Group: r.Clusters.Group, Version: r.Clusters.Version, Resource: "mysqlbackupinstances"}
+	object, err := r.Reader.Get(ctx, instances, cluster.Namespace, cluster.Spec.FromBackup)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no backup, and no error in looking for one
 	}
@@ -57,10 +59,10 @@ func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1
 }
 
 // observeInputs reads what a location names. versions identifies what it finds, so that a change is noticed.
-func (r *reconciler) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *report.Problem, versions []string, err error) {
+func (r Restorer) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *report.Problem, versions []string, err error) {
 	credentials := map[string][]byte{}
 	for _, wanted := range needsOf(location) {
-		found, err := r.reader.Get(ctx, children.Secrets(), namespace, wanted.name)
+		found, err := r.Reader.Get(ctx, children.Secrets(), namespace, wanted.name)
 		if apierrors.IsNotFound(err) {
 			return &report.Problem{Reason: wanted.reason, Message: fmt.Sprintf("Secret %q, which is needed to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), Stalled: true}, nil, nil
 		}
@@ -82,7 +84,7 @@ func (r *reconciler) observeInputs(ctx context.Context, namespace string, locati
 	if found := endpointRefused(location, credentials); found != nil || location.Claim == "" {
 		return found, versions, nil
 	}
-	claim, err := r.reader.Get(ctx, children.Claims(), namespace, location.Claim)
+	claim, err := r.Reader.Get(ctx, children.Claims(), namespace, location.Claim)
 	if apierrors.IsNotFound(err) {
 		return &report.Problem{Reason: transfer.ReasonClaimNotFound, Message: fmt.Sprintf("PersistentVolumeClaim %q, which holds the backup, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), Stalled: true}, nil, nil
 	}
