@@ -9,10 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
 const variable = "MYSQLD_ROOTFS"
@@ -36,6 +40,17 @@ func Mysqld(ctx context.Context, rootfs, defaults string, arguments ...string) *
 		"--character-sets-dir=" + rootfs + "/usr/share/mysql/charsets",
 	}, arguments...)
 	return exec.CommandContext(ctx, rootfs+"/usr/lib64/ld-linux-x86-64.so.2", all...)
+}
+
+// Small returns the settings of a small member as arguments. With MySQL's defaults, each start would take about another second of processor
+// time, most of it for performance_schema.
+func Small() []string {
+	settings := sizing.Tune(sizing.Resources{Memory: 512 << 20, CPU: 2000})
+	arguments := make([]string, 0, len(settings))
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		arguments = append(arguments, "--loose_"+name+"="+settings[name])
+	}
+	return arguments
 }
 
 // NewData creates a data directory like that of mysqld --initialize-insecure, with its own server UUID. It copies a template, because an

@@ -27,6 +27,9 @@ func New(t *testing.T) Sample {
 // Takes reports whether the case with this number runs.
 func (s Sample) Takes(number int) bool { return number%s.stride == s.first }
 
+// Count returns how many of a number of like repetitions a run makes: all with a stride of 1, and at least one.
+func Count(repetitions int) int { return max(1, repetitions/stride()) }
+
 // Rotate skips a test unless the sample takes its number. Each run takes some of the tests that are numbered from 0.
 func Rotate(t *testing.T, number int) {
 	t.Helper()

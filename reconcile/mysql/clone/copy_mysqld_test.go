@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // sizeVariable is how many MiB of rows the tests with MySQL create; 60 by default.
@@ -53,7 +55,7 @@ func TestCopyOfMySQL(t *testing.T) {
 	})
 
 	t.Run("with DDL the copy is of one moment", func(t *testing.T) { //nolint:paralleltest // they share a donor
-		for range 3 {
+		for range sample.Count(3) {
 			copyDuringDDL(t, donor)
 		}
 	})
@@ -202,10 +204,14 @@ func TestDonorIsFree(t *testing.T) {
 	donor := newServer(t)
 	fill(t, donor, size(t))
 	writers := newWorkload(t, donor, 2)
-	refused := errors.New("no room")
+	refused, sampled, number := errors.New("no room"), sample.New(t), 0
 	for _, stage := range []Stage{StageFiles, StagePages, StageRedo} { //nolint:paralleltest // they share a donor
 		for _, at := range []string{"the beginning", "a write"} {
 			for _, how := range []string{"cancelled", "refused"} {
+				number++
+				if !sampled.Takes(number) {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s at %s of %v", how, at, stage), func(t *testing.T) {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()

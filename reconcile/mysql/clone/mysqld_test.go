@@ -57,15 +57,15 @@ func startServer(t testing.TB, folder, data string, settings ...string) *server 
 	s := &server{data: data, log: filepath.Join(run, "error.log"), rootfs: folder, port: freePort(t), ended: make(chan error, 1)}
 	s.authority = writeCertificates(t, run)
 	socket := filepath.Join(run, "s")
-	arguments := append([]string{
-		"--datadir=" + data, "--socket=" + socket, fmt.Sprintf("--port=%d", s.port), "--bind-address=127.0.0.1", "--mysqlx=OFF",
-		"--pid-file=" + filepath.Join(run, "pid"), "--log-error=" + s.log, "--log-error-verbosity=3", "--secure-file-priv=NULL", "--skip-name-resolve",
-		"--ssl-ca=" + filepath.Join(run, "ca.pem"), "--ssl-cert=" + filepath.Join(run, "cert.pem"), "--ssl-key=" + filepath.Join(run, "key.pem"),
+	arguments := append(rootfs.Small(),
+		"--datadir="+data, "--socket="+socket, fmt.Sprintf("--port=%d", s.port), "--bind-address=127.0.0.1", "--mysqlx=OFF",
+		"--pid-file="+filepath.Join(run, "pid"), "--log-error="+s.log, "--log-error-verbosity=3", "--secure-file-priv=NULL", "--skip-name-resolve",
+		"--ssl-ca="+filepath.Join(run, "ca.pem"), "--ssl-cert="+filepath.Join(run, "cert.pem"), "--ssl-key="+filepath.Join(run, "key.pem"),
 		"--auto-generate-certs=OFF", "--persisted-globals-load=OFF", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-bin=binlog",
-		"--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1", "--server-id=" + fmt.Sprint(s.port),
+		"--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1", "--server-id="+fmt.Sprint(s.port),
 		"--plugin-load-add=semisync_source.so", "--plugin-load-add=semisync_replica.so", "--plugin-load-add=mysql_clone.so",
-	}, settings...)
-	s.process = rootfs.Mysqld(context.WithoutCancel(t.Context()), folder, "--no-defaults", arguments...)
+	)
+	s.process = rootfs.Mysqld(context.WithoutCancel(t.Context()), folder, "--no-defaults", append(arguments, settings...)...)
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)

@@ -34,14 +34,14 @@ func newMysqld(t *testing.T, certificates string) *mysqld {
 	t.Helper()
 	m := &mysqld{rootfs: rootfs.Need(t), folder: t.TempDir(), port: freePort(t)}
 	rootfs.NewData(t, m.rootfs, m.data())
-	m.settings = []string{
-		"--datadir=" + m.data(), "--socket=" + m.socket(), fmt.Sprintf("--port=%d", m.port), "--bind-address=127.0.0.1", "--mysqlx=OFF",
-		"--pid-file=" + m.file("pid"), "--log-error=" + m.file("error.log"), "--tmpdir=" + m.folder, "--secure-file-priv=NULL", "--skip-name-resolve",
-		"--ssl-ca=" + filepath.Join(certificates, "ca.pem"), "--ssl-cert=" + filepath.Join(certificates, "cert.pem"),
-		"--ssl-key=" + filepath.Join(certificates, "key.pem"), "--auto-generate-certs=OFF", "--persisted-globals-load=OFF",
+	m.settings = append(rootfs.Small(),
+		"--datadir="+m.data(), "--socket="+m.socket(), fmt.Sprintf("--port=%d", m.port), "--bind-address=127.0.0.1", "--mysqlx=OFF",
+		"--pid-file="+m.file("pid"), "--log-error="+m.file("error.log"), "--tmpdir="+m.folder, "--secure-file-priv=NULL", "--skip-name-resolve",
+		"--ssl-ca="+filepath.Join(certificates, "ca.pem"), "--ssl-cert="+filepath.Join(certificates, "cert.pem"),
+		"--ssl-key="+filepath.Join(certificates, "key.pem"), "--auto-generate-certs=OFF", "--persisted-globals-load=OFF",
 		"--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-bin=binlog", "--relay-log=relay", "--skip-replica-start=ON",
-		fmt.Sprintf("--server-id=%d", m.port), "--init-file=" + m.file("bootstrap.sql"), "--general-log=ON", "--general-log-file=" + m.file("general.log"),
-	}
+		fmt.Sprintf("--server-id=%d", m.port), "--init-file="+m.file("bootstrap.sql"), "--general-log=ON", "--general-log-file="+m.file("general.log"),
+	)
 	return m
 }
 
