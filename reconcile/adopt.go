@@ -8,8 +8,8 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// CheckOwnership returns nil if the pass's object may treat object as its child. That is so if it controls object, or if object is an orphan
-// with the labels that it gives its children. Otherwise CheckOwnership returns a *ForeignError.
+// CheckOwnership returns nil if the pass's object may treat object as its child. That is so if it controls object, or if object is an
+// orphan with the labels that it gives its children. Otherwise CheckOwnership returns a *ForeignError.
 //
 // `kubectl delete --cascade=orphan` leaves orphans. Garbage collection removes the deleted owner's reference, so that no controller owns
 // the object. It leaves everything else, including the entry of ManagerChildren in managedFields (Kubernetes documentation, "Garbage
@@ -50,8 +50,9 @@ func isAppliedByOperator(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// Adopt makes the pass's object the controller of an object that CheckOwnership allows it to take. If the object was changed or replaced since it was read,
-// Adopt returns the API server's Conflict error. Client.Apply adopts without this call; Adopt is for objects made by Client.Create.
+// Adopt makes the pass's object the controller of an object that CheckOwnership allows it to take. If the object was changed or replaced
+// since it was read, Adopt returns the API server's Conflict error. Client.Apply adopts without this call; Adopt is for objects made by
+// Client.Create.
 func (c *Client) Adopt(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if metav1.IsControlledBy(object, c.owner) {
 		return object, nil

@@ -18,11 +18,11 @@ import (
 // server defaulted other fields.
 //
 // Apply reverts changes that others made, removes fields that are no longer desired, and adopts an orphan with the desired labels (see
-// CheckOwnership). It leaves any other existing object that the pass's object does not control as it is, and returns *ForeignError. To compare, it reads from
-// the API server: Secrets, resources not in the Controller's Watches, and resources watched with MetadataOnly. If a cache does not have the
-// object, Apply tries once to create it without reading first; the API server refuses that if the object exists. A resourceVersion in
-// desired is a precondition for changing the child: if the child has another version by then, the error satisfies apierrors.IsConflict. If
-// the child is gone, Apply creates it anyway.
+// CheckOwnership). It leaves any other existing object that the pass's object does not control as it is, and returns *ForeignError. To
+// compare, it reads from the API server: Secrets, resources not in the Controller's Watches, and resources watched with MetadataOnly. If a
+// cache does not have the object, Apply tries once to create it without reading first; the API server refuses that if the object exists. A
+// resourceVersion in desired is a precondition for changing the child: if the child has another version by then, the error satisfies
+// apierrors.IsConflict. If the child is gone, Apply creates it anyway.
 func (c *Client) Apply(ctx context.Context, desired any) (Change, error) {
 	child, err := c.child(desired)
 	if err != nil {

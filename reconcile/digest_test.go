@@ -24,7 +24,8 @@ metadata: {name: db-config, namespace: shop, labels: {app.kubernetes.io/instance
 data: {my.cnf: "[mysqld]"}
 `
 
-// digesting returns a Client of a pass over holder whose cache of ConfigMaps keeps digests, and the methods of the requests to its API server.
+// digesting returns a Client of a pass over holder whose cache of ConfigMaps keeps digests, and the methods of the requests to its API
+// server.
 func digesting(t *testing.T, holder, live *unstructured.Unstructured) (client *Client, requests *[]string) {
 	t.Helper()
 	requests = &[]string{}

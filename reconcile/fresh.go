@@ -16,9 +16,9 @@ func (c *Client) CheckUnchanged(ctx context.Context) error {
 	return c.unchanged(ctx, "deleted nothing, because the spec may be out of date")
 }
 
-// mayAdopt reads the pass's object from the API server before it becomes the controller of an orphan. An owner that is gone or being deleted must
-// adopt nothing: garbage collection deletes the objects of an owner that does not exist, and "kubectl delete --cascade=orphan" makes
-// orphans. Kubernetes' own controllers check in the same way (pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp).
+// mayAdopt reads the pass's object from the API server before it becomes the controller of an orphan. An owner that is gone or being
+// deleted must adopt nothing: garbage collection deletes the objects of an owner that does not exist, and "kubectl delete --cascade=orphan"
+// makes orphans. Kubernetes' own controllers check in the same way (pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp).
 func (c *Client) mayAdopt(ctx context.Context) error {
 	return c.unchanged(ctx, "adopted nothing, because the owner may be out of date")
 }

@@ -32,10 +32,10 @@ const (
 
 // Reconciler brings one object one step nearer to its spec.
 type Reconciler interface {
-	// Reconcile makes one pass over the object, with the client of this pass. obj is the reconciler's own copy. ctx ends when the pass has used up its time
-	// (Config.PassTimeout), when the operator stops, and when it loses its Lease. ctx has the logger (logr.FromContext). The engine never
-	// runs two passes over the same object at once. After an error the engine requeues the object with back-off. It uses the Outcome even
-	// if there is an error.
+	// Reconcile makes one pass over the object, with the client of this pass. obj is the reconciler's own copy. ctx ends when the pass has
+	// used up its time (Config.PassTimeout), when the operator stops, and when it loses its Lease. ctx has the logger (logr.FromContext). The
+	// engine never runs two passes over the same object at once. After an error the engine requeues the object with back-off. It uses the
+	// Outcome even if there is an error.
 	Reconcile(ctx context.Context, client *Client, obj *unstructured.Unstructured) (Outcome, error)
 }
 
