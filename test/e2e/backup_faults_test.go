@@ -15,6 +15,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // slowly makes a backup of the tests' data take long enough for a fault in the middle; verySlowly, a restore with several.
@@ -46,7 +47,12 @@ func TestBackupsGoOn(t *testing.T) {
 		{"agent-killed", func(string) { kill(t, replica, agent.Program) }},
 		{"mysqld-killed", func(string) { kill(t, replica, "mysqld") }},
 	}
-	for _, story := range stories {
+	sampled, last := sample.New(t), ""
+	for i, story := range stories {
+		if !sampled.Takes(i) {
+			continue
+		}
+		last = story.name
 		p.settled(2)
 		p.goesOn(w)
 		p.mustApply(p.instance(story.name, slowly))
@@ -60,7 +66,7 @@ func TestBackupsGoOn(t *testing.T) {
 
 	t.Log("the last one is as good as any")
 	p.loseCluster()
-	p.mustApply(p.manifest("fromBackup: "+stories[len(stories)-1].name, "replicas: 1"))
+	p.mustApply(p.manifest("fromBackup: "+last, "replicas: 1"))
 	p.settled(1)
 	p.sameTables(p.open(p.cluster, p.password), want)
 }
@@ -131,6 +137,7 @@ func (p *place) transferPod(label string) string {
 // TestRestoreRefuses has a cluster told of backups that must not be restored: nothing is made of them, and what is there stays.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	p := newPlace(t)
 	p.start(1)
 	db := p.open(p.cluster, p.password)
@@ -197,6 +204,7 @@ func flipByte(t *testing.T, folder string) {
 // TestFullVolumes backs up to a volume that is too small: that is told, and once there is room the next attempt is good.
 func TestFullVolumes(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 0)
 	p := newPlace(t)
 	p.start(1)
 	p.seed(p.open(p.cluster, p.password), 40)

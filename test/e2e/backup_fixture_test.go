@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // backupLimit bounds one backup of a test's small data, retries included.
@@ -139,13 +143,26 @@ func (p *place) restored() {
 	})
 }
 
+// membersGone waits until no StatefulSet and no Pod of members is left.
+func (p *place) membersGone() {
+	p.t.Helper()
+	p.wait("the members to be gone", changeLimit, func(ctx context.Context) (bool, string) {
+		left := ""
+		for _, of := range []schema.GroupVersionResource{core("pods"), appsv1.SchemeGroupVersion.WithResource("statefulsets")} {
+			names, err := p.objects.Fields(ctx, of, p.namespace, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=mysql"}, "{.items[*].metadata.name}")
+			if err != nil {
+				return false, err.Error()
+			}
+			left += names
+		}
+		return left == "", left
+	})
+}
+
 // loseCluster deletes the cluster and its members' volumes: only backups are left of it.
 func (p *place) loseCluster() {
 	p.t.Helper()
 	p.run("delete", "mysqlcluster", p.cluster, "-n", p.namespace)
-	p.wait("the members to be gone", changeLimit, func(ctx context.Context) (bool, string) {
-		left, err := p.kubectl.Run(ctx, "get", "pods,sts", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql", "-o", "name")
-		return err == nil && strings.TrimSpace(left) == "", left
-	})
+	p.membersGone()
 	p.run("delete", "pvc", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql,app.kubernetes.io/instance="+p.cluster)
 }

@@ -57,10 +57,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	t.Log("applied again with its data there, the restore is not done again")
 	p.run("delete", "mysqlcluster", p.cluster, "-n", p.namespace)
-	p.wait("the members to be gone", changeLimit, func(ctx context.Context) (bool, string) {
-		left, err := p.kubectl.Run(ctx, "get", "pods,sts", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql", "-o", "name")
-		return err == nil && strings.TrimSpace(left) == "", left
-	})
+	p.membersGone()
 	p.mustApply(p.manifest("fromBackup: by-hand", "replicas: 2"))
 	p.settled(2)
 	p.waitValue(p.open(p.cluster, p.password), "SELECT COUNT(*) FROM shop.parts", "5", answerLimit)

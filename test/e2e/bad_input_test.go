@@ -3,6 +3,10 @@ package e2e
 import (
 	"context"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestBadImagesAndSettings: the Ready condition reports problems that only show when Pods start. A user fixes them in the spec alone.
@@ -44,7 +48,7 @@ func TestChangesToARunningCluster(t *testing.T) {
 	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT @@GLOBAL.max_connections", "222", changeLimit)
 	p.settled(2)
 	p.wait("both claims to ask for 2Gi", changeLimit, func(ctx context.Context) (bool, string) {
-		sizes, err := p.kubectl.Run(ctx, "get", "pvc", "-n", p.namespace, "-o", "jsonpath={.items[*].spec.resources.requests.storage}")
+		sizes, err := p.objects.Fields(ctx, core("persistentvolumeclaims"), p.namespace, metav1.ListOptions{}, "{.items[*].spec.resources.requests.storage}")
 		return err == nil && sizes == "2Gi 2Gi", sizes
 	})
 	if err := p.apply(p.manifest("replicas: 2", `storage: "1Gi"`)); err == nil {
@@ -65,6 +69,7 @@ func TestChangesToARunningCluster(t *testing.T) {
 // TestLongestNameAndLowPort: what is at the edge of the schema works.
 func TestLongestNameAndLowPort(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 0)
 	p := newPlace(t)
 	p.cluster = (p.cluster + "-a-name-of-forty-characters-and-no-more")[:40]
 	p.start(1, "port: 88")

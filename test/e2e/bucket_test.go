@@ -7,6 +7,7 @@ import (
 
 	"filippo.io/age"
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // TestBackupToBucket is the worst case with the best end: an encrypted backup in a bucket survives the namespace, with everything in it,
@@ -50,8 +51,8 @@ func TestBackupToBucket(t *testing.T) {
 	p.waitFailedAttempt("refused-delete")
 	p.mustApply(b.secret("other", bucketKey))
 	p.wait("the backup to be gone", backupLimit, func(ctx context.Context) (bool, string) {
-		seen, err := p.kubectl.Run(ctx, "get", "mbi", "refused", "-n", p.namespace, "--ignore-not-found", "-o", "yaml")
-		return err == nil && seen == "", seen
+		seen, err := p.objects.Field(ctx, mysql("mysqlbackupinstances"), p.namespace, "refused", "{.status}")
+		return apierrors.IsNotFound(err), seen
 	})
 	if left := b.countFiles(p, "refused"); left != 0 {
 		t.Errorf("the bucket still has %d files of the backup that was deleted", left)
@@ -69,10 +70,12 @@ func TestBackupToBucket(t *testing.T) {
 	t.Log("the namespace is gone, the bucket is not")
 	elsewhere := newPlace(t)
 	elsewhere.password = "elsewhere"
+	p.run("delete", "mysqlcluster", p.cluster, "-n", p.namespace) // with members in it, a namespace stays for minutes
+	p.membersGone()
 	p.run("delete", "namespace", p.namespace, "--wait=false")
 	p.wait("the namespace to be gone", namespaceLimit, func(ctx context.Context) (bool, string) {
-		seen, err := p.kubectl.Run(ctx, "get", "namespace", p.namespace, "--ignore-not-found", "-o", "name")
-		return err == nil && seen == "", seen
+		seen, err := p.objects.Field(ctx, core("namespaces"), "", p.namespace, "{.status}")
+		return apierrors.IsNotFound(err), seen
 	})
 	elsewhere.mustApply(secret(elsewhere.password))
 	elsewhere.mustApply(elsewhere.manifest("replicas: 2", "fromBackupURL: "+folder, "restore: {secret: bucket, encryptionSecret: key}"))

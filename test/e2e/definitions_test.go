@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/test/kube"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestDefinitionsFollowTheImage changes the operator's image and nothing else: to a release whose ConfigMonitor has a second version, back,
 // to one that stores that version, and back in vain, with two replicas and a client that never pauses.
 func TestDefinitionsFollowTheImage(t *testing.T) { //nolint:paralleltest // it replaces the operator that all tests use
+	sample.Rotate(t, 1)
 	p := newPlace(t)
 	loadProgram(t, p.kubectl.Config, "./cmd/mysql-operator", nextRelease, "-tags=twoversions")
 	loadProgram(t, p.kubectl.Config, "./cmd/mysql-operator", afterNextRelease, "-tags=twoversions,storedv2")

@@ -9,12 +9,15 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestAVolumeThatFills: a transaction that is too large for it fails alone, and when something else has filled it that is told, and is over
 // once there is room. That binary logs of one hot row do not fill it, TestAFullVolumeMysqld shows.
 func TestAVolumeThatFills(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 1)
 	p := newPlace(t)
 	claim := "data-" + p.cluster + "-0"
 	enlarge := p.smallVolume(claim, 450)

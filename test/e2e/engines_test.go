@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // conditionSays waits until a condition's message, or where it is empty its absence, is seen.
@@ -22,6 +24,7 @@ func (p *place) conditionSays(condition, words string) {
 // why the replica stops. The cluster is healthy again once the tables are InnoDB and the replica is created again.
 func TestTablesOfOtherEngines(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 1)
 	p := newPlace(t)
 	p.start(1)
 	db := p.open(p.cluster, p.password)

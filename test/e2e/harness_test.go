@@ -178,8 +178,14 @@ func secret(password string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata:\n  name: my-secret\nstringData:\n  password: %q\n", password)
 }
 
-// manifest is the founding document's, under the test's own name, with further lines of spec.
+// manifest is the founding document's, under the test's own name, with further lines of spec. Its mysqlds are small: with MySQL's defaults,
+// each start takes another second of processor time.
 func (p *place) manifest(lines ...string) string {
+	return p.founding(append(lines, "resources: {requests: {memory: 128Mi}, limits: {memory: 512Mi}}")...)
+}
+
+// founding is the same with nothing but the given lines.
+func (p *place) founding(lines ...string) string {
 	text := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLCluster\nmetadata:\n  name: %s\nspec:\n  secret: my-secret\n", p.cluster)
 	for _, line := range lines {
 		text += "  " + line + "\n"

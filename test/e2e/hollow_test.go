@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // hollowLimit is how long it takes at most until both members have the same GTIDs again: the operator looks every ten seconds at a cluster
@@ -16,6 +18,7 @@ const hollowLimit = 30 * time.Second
 // on, and the primary gets the same GTIDs.
 func TestHollowTransactions(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	p := newPlace(t)
 	p.start(2)
 	primary, replica := p.open(p.cluster, p.password), p.open(p.cluster+"-read", p.password)

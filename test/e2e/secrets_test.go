@@ -12,6 +12,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // deleteOwnSecrets deletes the Secrets that the operator made.
@@ -61,6 +62,7 @@ func (p *place) ownSecretsReturn(before string) {
 // connection, verifies the server, and never fails. No container starts again.
 func TestCAIsReplacedWhileClientsVerify(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 3)
 	p := newPlace(t)
 	p.start(2, "tls: {required: true}")
 	p.refusesPlain()

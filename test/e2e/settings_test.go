@@ -1,11 +1,16 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
+)
 
 // TestASingleMemberSurvivesWhatCannotWork: settings and images that mysqld could not start with restart no member, and other ones take
 // effect.
 func TestASingleMemberSurvivesWhatCannotWork(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 3)
 	p := newPlace(t)
 	p.start(1)
 	uid := p.run("get", "pod", p.cluster+"-0", "-n", p.namespace, "-o", "jsonpath={.metadata.uid}")
@@ -35,6 +40,7 @@ func TestASingleMemberSurvivesWhatCannotWork(t *testing.T) {
 // comes later.
 func TestPluginsWithTheirSettings(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 0)
 	p := newPlace(t)
 	lines := []string{"plugins: [thread_pool.so]", `config: {thread_pool_size: "3"}`}
 	p.start(1, lines...)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"filippo.io/age"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 const (
@@ -18,6 +20,7 @@ const (
 // real kubelet, too, it has nothing to read, and nothing that it says gets out of its Pod.
 func TestATenantsImageFindsNothing(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	p := newPlace(t)
 	loadProgram(t, p.kubectl.Config, "./test/e2e/liar/mysqld", liarImage)
 	p.start(1)
