@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // caller is the program that users run. Usage and errors name it.
@@ -20,12 +20,12 @@ func main() { os.Exit(program().Main()) }
 func program() cli.Program {
 	return cli.Program{
 		Name:  caller,
-		Intro: transfer.Program + " makes, checks, restores and deletes backups.",
+		Intro: protocol.Program + " makes, checks, restores and deletes backups.",
 		Outro: caller + " SUBCOMMAND --help lists the flags.",
 		Commands: []cli.Command{
-			{Name: transfer.CommandRestore, Usage: "restore --from URL --into DIR [flags]", Summary: "make a data directory from a backup", Run: runRestore},
-			{Name: transfer.CommandBackup, Usage: "backup [verify --from URL] [flags]", Summary: "make a backup, or check a whole one", Run: runBackup},
-			{Name: transfer.CommandDelete, Usage: "backup-delete [flags]", Summary: "delete a backup's data", Run: runBackupDelete},
+			{Name: protocol.CommandRestore, Usage: "restore --from URL --into DIR [flags]", Summary: "make a data directory from a backup", Run: runRestore},
+			{Name: protocol.CommandBackup, Usage: "backup [verify --from URL] [flags]", Summary: "make a backup, or check a whole one", Run: runBackup},
+			{Name: protocol.CommandDelete, Usage: "backup-delete [flags]", Summary: "delete a backup's data", Run: runBackupDelete},
 		},
 	}
 }

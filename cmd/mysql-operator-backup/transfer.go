@@ -11,8 +11,8 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/mover"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // transferCommand is a subcommand that moves or deletes backups.
@@ -37,30 +37,30 @@ func newTransfer(usage, what string, p cli.Process) *transferCommand {
 // destination registers the flags for the location of the backup.
 func (t *transferCommand) destination(urlFlag string) {
 	t.flags.StringVar(&t.env.URL, urlFlag, "", "the backup's own folder: s3://bucket/folder?region=…&endpoint=https://…&use_path_style=true, gs://bucket/folder, azblob://container/folder, or file:///folder")
-	t.flags.StringVar(&t.env.CredentialsDir, transfer.FlagCredentials, "", "folder with the credentials as files, one for each key of the Secret: AWS_ACCESS_KEY_ID, service-account.json, AZURE_STORAGE_ACCOUNT, ca.crt, … (default: the machine's own credentials)")
-	t.flags.StringVar(&t.env.StoreDir, transfer.FlagStoreDir, "", "folder that file URLs are relative to (default: /)")
-	t.flags.StringVar(&t.report, transfer.FlagReport, "", "file for the outcome as JSON")
+	t.flags.StringVar(&t.env.CredentialsDir, protocol.FlagCredentials, "", "folder with the credentials as files, one for each key of the Secret: AWS_ACCESS_KEY_ID, service-account.json, AZURE_STORAGE_ACCOUNT, ca.crt, … (default: the machine's own credentials)")
+	t.flags.StringVar(&t.env.StoreDir, protocol.FlagStoreDir, "", "folder that file URLs are relative to (default: /)")
+	t.flags.StringVar(&t.report, protocol.FlagReport, "", "file for the outcome as JSON")
 }
 
 // identity registers the flags that identify the backup's owner.
 func (t *transferCommand) identity() {
-	t.flags.StringVar(&t.env.Namespace, transfer.FlagNamespace, "", "namespace of the cluster")
-	t.flags.StringVar(&t.env.Cluster, transfer.FlagCluster, "", "name of the MySQLCluster")
-	t.flags.StringVar(&t.env.Instance, transfer.FlagInstance, "", "name of the MySQLBackupInstance")
-	t.flags.StringVar(&t.env.UID, transfer.FlagUID, "", "UID of the MySQLBackupInstance")
+	t.flags.StringVar(&t.env.Namespace, protocol.FlagNamespace, "", "namespace of the cluster")
+	t.flags.StringVar(&t.env.Cluster, protocol.FlagCluster, "", "name of the MySQLCluster")
+	t.flags.StringVar(&t.env.Instance, protocol.FlagInstance, "", "name of the MySQLBackupInstance")
+	t.flags.StringVar(&t.env.UID, protocol.FlagUID, "", "UID of the MySQLBackupInstance")
 }
 
 func (t *transferCommand) bandwidth() {
-	t.flags.Int64Var(&t.env.Bandwidth, transfer.FlagBandwidth, 0, "bytes a second at most (default: no limit; a primary is read at 64 MiB/s)")
+	t.flags.Int64Var(&t.env.Bandwidth, protocol.FlagBandwidth, 0, "bytes a second at most (default: no limit; a primary is read at 64 MiB/s)")
 }
 
 func (t *transferCommand) identityFile() {
-	t.flags.StringVar(&t.env.IdentityFile, transfer.FlagIdentity, "", "file with age secret keys, one a line, for an encrypted backup")
+	t.flags.StringVar(&t.env.IdentityFile, protocol.FlagIdentity, "", "file with age secret keys, one a line, for an encrypted backup")
 }
 
 // serverSettings registers the flag for settings of the mysqld that will use the data.
 func (t *transferCommand) serverSettings() {
-	t.flags.Func(transfer.FlagSetting, "NAME=VALUE: a setting of the cluster that data files depend on; repeat the flag for each setting (in Pods)", func(text string) error {
+	t.flags.Func(protocol.FlagSetting, "NAME=VALUE: a setting of the cluster that data files depend on; repeat the flag for each setting (in Pods)", func(text string) error {
 		name, value, found := strings.Cut(text, "=")
 		if !found {
 			return fmt.Errorf("%q is not NAME=VALUE", text)
@@ -93,7 +93,7 @@ func (t *transferCommand) parse(p cli.Process, required ...string) error {
 }
 
 // finish reports the outcome: to the Job by the report and the exit status, to a user as text.
-func (t *transferCommand) finish(p cli.Process, outcome transfer.Outcome, err error, otherwise string) error {
+func (t *transferCommand) finish(p cli.Process, outcome protocol.Outcome, err error, otherwise string) error {
 	outcome, status := mover.Ended(outcome, err, otherwise)
 	if t.report != "" {
 		if failed := writeReport(t.report, outcome); failed != nil {
@@ -101,7 +101,7 @@ func (t *transferCommand) finish(p cli.Process, outcome transfer.Outcome, err er
 		}
 	}
 	if err != nil {
-		t.env.Log.Error(err, "failed", "reason", outcome.Reason, "repeat", status == transfer.ExitRetry)
+		t.env.Log.Error(err, "failed", "reason", outcome.Reason, "repeat", status == protocol.ExitRetry)
 		return &cli.StatusError{Status: status}
 	}
 	t.env.Log.Info("completed", "message", outcome.Message, "bytes", outcome.DataSize, "size", outcome.Size, "checksum", outcome.Checksum, "gtidExecuted", outcome.GTIDExecuted)
@@ -113,7 +113,7 @@ func (t *transferCommand) finish(p cli.Process, outcome transfer.Outcome, err er
 
 // writeReport writes the outcome to the file from which kubelet reads the Pod's termination message. In a Pod, that file exists and another
 // user owns it.
-func writeReport(file string, outcome transfer.Outcome) error {
+func writeReport(file string, outcome protocol.Outcome) error {
 	content, err := outcome.Encode()
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func writeReport(file string, outcome transfer.Outcome) error {
 }
 
 // printOutcome prints the outcome for a user.
-func printOutcome(p cli.Process, outcome transfer.Outcome) {
+func printOutcome(p cli.Process, outcome protocol.Outcome) {
 	for _, line := range []struct{ name, value string }{
 		{"message", outcome.Message}, {"instance", outcome.Instance}, {"instance UID", outcome.UID}, {"copied from", outcome.Source},
 		{"MySQL version", outcome.ServerVersion}, {"data", size(outcome.DataSize)}, {"archive", size(outcome.Size)},
@@ -141,7 +141,7 @@ func size(bytes int64) string {
 	if bytes == 0 {
 		return ""
 	}
-	return transfer.Size(bytes)
+	return protocol.Size(bytes)
 }
 
 // runBackup is the subcommand backup: backup's Pods run it, and users run its verify.
@@ -153,17 +153,17 @@ func runBackup(ctx context.Context, p cli.Process) error {
 	t := newTransfer("backup [flags]", `Makes one backup of a cluster (runs in the Pods of a MySQLBackupInstance).
 mysql-operator backup verify checks one by hand.`, p)
 	t.identity()
-	t.destination(transfer.FlagURL)
-	t.flags.IntVar(&t.env.Port, transfer.FlagPort, 3306, "port of the cluster's members")
-	t.flags.StringVar(&t.env.RecipientFile, transfer.FlagRecipient, "", "file with age public keys, one a line, to encrypt for")
+	t.destination(protocol.FlagURL)
+	t.flags.IntVar(&t.env.Port, protocol.FlagPort, 3306, "port of the cluster's members")
+	t.flags.StringVar(&t.env.RecipientFile, protocol.FlagRecipient, "", "file with age public keys, one a line, to encrypt for")
 	t.identityFile()
 	t.bandwidth()
-	if err := t.parse(p, transfer.FlagNamespace, transfer.FlagCluster, transfer.FlagInstance, transfer.FlagUID, transfer.FlagURL); err != nil {
+	if err := t.parse(p, protocol.FlagNamespace, protocol.FlagCluster, protocol.FlagInstance, protocol.FlagUID, protocol.FlagURL); err != nil {
 		return err
 	}
 	t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
 	outcome, err := mover.RunBackup(ctx, t.env)
-	return t.finish(p, outcome, err, transfer.ReasonCopyFailed)
+	return t.finish(p, outcome, err, protocol.ReasonCopyFailed)
 }
 
 // runVerify is the subcommand backup verify.
@@ -175,16 +175,16 @@ and neither Kubernetes nor MySQL is needed.
   mysql-operator backup verify --from file:///mnt/backups/shop/db/nightly-2026-11-21-03-00-00 --identity-file key.txt
 
 Exit status: 0 intact, 1 failed to read the backup (retry), 3 there is no complete, intact backup.`, p)
-	t.destination(transfer.FlagFrom)
+	t.destination(protocol.FlagFrom)
 	t.identityFile()
 	t.bandwidth()
-	t.flags.StringVar(&t.env.Checksum, transfer.FlagChecksum, "", "checksum that the manifest must have, as in status.checksum")
-	if err := t.parse(p, transfer.FlagFrom); err != nil {
+	t.flags.StringVar(&t.env.Checksum, protocol.FlagChecksum, "", "checksum that the manifest must have, as in status.checksum")
+	if err := t.parse(p, protocol.FlagFrom); err != nil {
 		return err
 	}
 	outcome, err := mover.RunVerify(ctx, t.env)
 	outcome.Message = "the backup is whole and intact"
-	return t.finish(p, outcome, err, transfer.ReasonBackupCorrupt)
+	return t.finish(p, outcome, err, protocol.ReasonBackupCorrupt)
 }
 
 // runRestore is the subcommand restore. The Pod of a cluster that begins with a backup runs it, and so do users who have only the backup
@@ -200,16 +200,16 @@ mysqld must be of the backup's release series (8.4 for 8.4.x) and not be older. 
 of the backup.
 
 Exit status: 0 restored, 1 failed (retry), 3 refused (a retry does not help).`, p)
-	t.destination(transfer.FlagFrom)
+	t.destination(protocol.FlagFrom)
 	t.flags.StringVar(&t.env.Into, "into", "", "data directory to make")
 	t.identityFile()
 	t.bandwidth()
-	t.flags.StringVar(&t.env.Checksum, transfer.FlagChecksum, "", "checksum that the manifest must have, as in status.checksum")
+	t.flags.StringVar(&t.env.Checksum, protocol.FlagChecksum, "", "checksum that the manifest must have, as in status.checksum")
 	t.identity()
-	t.flags.StringVar(&t.env.Layout.Volume, transfer.FlagVolume, "", "volume of a cluster's member, instead of --into (in Pods)")
+	t.flags.StringVar(&t.env.Layout.Volume, protocol.FlagVolume, "", "volume of a cluster's member, instead of --into (in Pods)")
 	t.serverSettings()
-	t.flags.BoolVar(&t.env.AdoptOnly, transfer.FlagAdoptOnly, false, "restore nothing: accept a volume that holds this backup already (in Pods)")
-	if err := t.parse(p, transfer.FlagFrom); err != nil {
+	t.flags.BoolVar(&t.env.AdoptOnly, protocol.FlagAdoptOnly, false, "restore nothing: accept a volume that holds this backup already (in Pods)")
+	if err := t.parse(p, protocol.FlagFrom); err != nil {
 		return err
 	}
 	if (t.env.Into == "") == (t.env.Layout.Volume == "") {
@@ -220,18 +220,18 @@ Exit status: 0 restored, 1 failed (retry), 3 refused (a retry does not help).`, 
 		t.env.Layout.Volume = volume
 	}
 	outcome, err := mover.RunRestore(ctx, t.env)
-	return t.finish(p, outcome, err, transfer.ReasonRestoreFailed)
+	return t.finish(p, outcome, err, protocol.ReasonRestoreFailed)
 }
 
 // runBackupDelete is the subcommand backup-delete.
 func runBackupDelete(ctx context.Context, p cli.Process) error {
 	t := newTransfer("backup-delete [flags]", `Deletes the data of one backup and nothing else (runs in the Pods of a MySQLBackupInstance that is deleted). It succeeds if there is no data.`, p)
 	t.identity()
-	t.destination(transfer.FlagURL)
-	t.flags.BoolVar(&t.env.UnfinishedOnly, transfer.FlagUnfinished, false, "delete only what unfinished attempts left; a folder with a manifest is refused")
-	if err := t.parse(p, transfer.FlagUID, transfer.FlagURL); err != nil {
+	t.destination(protocol.FlagURL)
+	t.flags.BoolVar(&t.env.UnfinishedOnly, protocol.FlagUnfinished, false, "delete only what unfinished attempts left; a folder with a manifest is refused")
+	if err := t.parse(p, protocol.FlagUID, protocol.FlagURL); err != nil {
 		return err
 	}
 	outcome, err := mover.RunDelete(ctx, t.env)
-	return t.finish(p, outcome, err, transfer.ReasonDestinationUnavailable)
+	return t.finish(p, outcome, err, protocol.ReasonDestinationUnavailable)
 }

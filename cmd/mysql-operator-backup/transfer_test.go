@@ -10,7 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // called runs the program, and returns its exit status and what it printed.
@@ -74,12 +74,12 @@ func TestBackupsByHand(t *testing.T) {
 		{"a setting without a value", []string{"restore", "--from", "file://" + root, "--into", into, "--server-setting", "innodb_page_size"}, cli.ExitUsage, "NAME=VALUE"},
 		{"verify", []string{"backup", "verify", "--from", "file://" + root}, 0, "whole and intact"},
 		{"verify, from its volume", []string{"backup", "verify", "--from", "file:///nightly-1", "--store-dir", filepath.Dir(root)}, 0, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9"},
-		{"verify another", []string{"backup", "verify", "--from", "file://" + root, "--checksum", "sha256:0"}, transfer.ExitRefused, transfer.ReasonBackupForeign},
-		{"verify what is not there", []string{"backup", "verify", "--from", "file://" + root + "-2"}, transfer.ExitRefused, transfer.ReasonBackupNotFound},
+		{"verify another", []string{"backup", "verify", "--from", "file://" + root, "--checksum", "sha256:0"}, protocol.ExitRefused, protocol.ReasonBackupForeign},
+		{"verify what is not there", []string{"backup", "verify", "--from", "file://" + root + "-2"}, protocol.ExitRefused, protocol.ReasonBackupNotFound},
 		{"restore", []string{"restore", "--from", "file://" + root, "--into", into}, 0, "restored backup nightly-1 of cluster shop/db"},
-		{"restore over it", []string{"restore", "--from", "file://" + root, "--into", into}, transfer.ExitRefused, transfer.ReasonDataExists},
-		{"delete another's", []string{"backup-delete", "--url", "file://" + root, "--uid", "another"}, transfer.ExitRefused, transfer.ReasonDestinationOccupied},
-		{"delete what was never finished", []string{"backup-delete", "--url", "file://" + root, "--uid", "0a1b", "--unfinished-only"}, transfer.ExitRefused, "may be a good backup and is not deleted"},
+		{"restore over it", []string{"restore", "--from", "file://" + root, "--into", into}, protocol.ExitRefused, protocol.ReasonDataExists},
+		{"delete another's", []string{"backup-delete", "--url", "file://" + root, "--uid", "another"}, protocol.ExitRefused, protocol.ReasonDestinationOccupied},
+		{"delete what was never finished", []string{"backup-delete", "--url", "file://" + root, "--uid", "0a1b", "--unfinished-only"}, protocol.ExitRefused, "may be a good backup and is not deleted"},
 		{"delete", []string{"backup-delete", "--url", "file://" + root, "--uid", "0a1b"}, 0, "the data is deleted"},
 	}
 	for _, test := range stories {
@@ -100,26 +100,26 @@ func TestProgramsOfPodsReportToTheirJob(t *testing.T) {
 	if err := os.WriteFile(report, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	told := func() transfer.Outcome {
+	told := func() protocol.Outcome {
 		content, err := os.ReadFile(report)
 		if err != nil {
 			t.Fatal(err)
 		}
-		outcome, ok := transfer.ReadOutcome(string(content))
+		outcome, ok := protocol.ReadOutcome(string(content))
 		if !ok {
 			t.Fatalf("the report is %q", content)
 		}
 		return outcome
 	}
 	status, out, log := called(t, "restore", "--from=file://"+root, "--volume="+t.TempDir(), "--uid=another", "--report="+report, "--namespace=shop", "--cluster=db")
-	if outcome := told(); status != transfer.ExitRefused || outcome.Reason != transfer.ReasonBackupForeign || !strings.Contains(outcome.Message, "0a1b") {
+	if outcome := told(); status != protocol.ExitRefused || outcome.Reason != protocol.ReasonBackupForeign || !strings.Contains(outcome.Message, "0a1b") {
 		t.Errorf("exit status %d, %+v", status, outcome)
 	}
 	if out != "" || !strings.HasPrefix(log, `{"level"`) {
 		t.Errorf("a program without a person watching says %q and logs %q", out, log)
 	}
 	status, _, _ = called(t, "restore", "--from=file://"+root, "--volume="+t.TempDir(), "--uid=0a1b", "--report="+report, "--namespace=shop", "--cluster=db")
-	if outcome := told(); status != 0 || outcome.Reason != transfer.ReasonCompleted || outcome.ServerVersion != "9.7.4" || outcome.Checksum == "" {
+	if outcome := told(); status != 0 || outcome.Reason != protocol.ReasonCompleted || outcome.ServerVersion != "9.7.4" || outcome.Checksum == "" {
 		t.Errorf("exit status %d, %+v", status, outcome)
 	}
 }

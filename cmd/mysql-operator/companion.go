@@ -13,7 +13,7 @@ import (
 )
 
 // pulsarProgram connects to Apache Pulsar. It is a separate program, because its client library would cost the operator memory for nothing
-// (docs/adr/0004-pulsar-in-a-program-of-its-own.md). The same is true of transfer.Program and the SDKs of object stores
+// (docs/adr/0004-pulsar-in-a-program-of-its-own.md). The same is true of protocol.Program and the SDKs of object stores
 // (docs/adr/0016-a-program-for-each-place.md).
 const pulsarProgram = "mysql-operator-pulsar"
 

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 func main() { os.Exit(program().Main()) }
@@ -27,9 +27,9 @@ func commands() []cli.Command {
 		{Name: "manifests", Usage: "manifests [crds|rbac|policy|operator|protection|all] [flags]", Run: runManifests, Summary: "print manifests: definitions, permissions, policies, Deployment, protection"},
 		{Name: "crds", Usage: "crds plan|apply|status [flags]", Run: runCRDs, Summary: "show what would change in the definitions, apply them, or show their status"},
 		{Name: "version", Usage: "version", Run: runVersion, Summary: "print the version"},
-		{Name: "restore", Usage: "restore --from URL --into DIR [flags]", Run: runCompanion(transfer.Program, transfer.CommandRestore), Summary: "make a data directory from a backup (also in the Pods of a MySQLCluster)"},
-		{Name: "backup", Usage: "backup verify --from URL [flags]", Run: runCompanion(transfer.Program, transfer.CommandBackup), Summary: "check a whole backup; without verify, make one (in the Pods of a MySQLBackupInstance)"},
-		{Name: "backup-delete", Usage: "backup-delete [flags]", Run: runCompanion(transfer.Program, transfer.CommandDelete), Summary: "delete a backup's data (runs in the Pods of a MySQLBackupInstance)"},
+		{Name: "restore", Usage: "restore --from URL --into DIR [flags]", Run: runCompanion(protocol.Program, protocol.CommandRestore), Summary: "make a data directory from a backup (also in the Pods of a MySQLCluster)"},
+		{Name: "backup", Usage: "backup verify --from URL [flags]", Run: runCompanion(protocol.Program, protocol.CommandBackup), Summary: "check a whole backup; without verify, make one (in the Pods of a MySQLBackupInstance)"},
+		{Name: "backup-delete", Usage: "backup-delete [flags]", Run: runCompanion(protocol.Program, protocol.CommandDelete), Summary: "delete a backup's data (runs in the Pods of a MySQLBackupInstance)"},
 		{Name: "consume", Usage: "consume [flags]", Run: runCompanion(pulsarProgram, "consume"), Summary: "log the messages of a topic of Apache Pulsar (runs in the Pods of a PulsarConsumer)"},
 		{Name: "produce", Usage: "produce [flags]", Run: runCompanion(pulsarProgram, "produce"), Summary: "send a message to a topic of Apache Pulsar"},
 	}

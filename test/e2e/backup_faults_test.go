@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
@@ -39,7 +39,7 @@ func TestBackupsGoOn(t *testing.T) {
 		name  string
 		fault func(pod string)
 	}{
-		{"process-killed", func(pod string) { kill(t, pod, transfer.Program) }},
+		{"process-killed", func(pod string) { kill(t, pod, protocol.Program) }},
 		{"pod-deleted", func(pod string) { p.run("delete", "pod", pod, "-n", p.namespace, "--wait=false") }},
 		{"pod-deleted-at-once", func(pod string) {
 			p.run("delete", "pod", pod, "-n", p.namespace, "--force", "--grace-period=0", "--wait=false")
@@ -85,7 +85,7 @@ func TestRestoreGoesOn(t *testing.T) {
 
 	p.mustApply(p.manifest("fromBackup: good", "replicas: 2", "restore:", "  "+verySlowly))
 	for _, fault := range []func(pod string){
-		func(pod string) { kill(t, pod, transfer.Program) },
+		func(pod string) { kill(t, pod, protocol.Program) },
 		func(pod string) {
 			p.run("delete", "pod", pod, "-n", p.namespace, "--force", "--grace-period=0", "--wait=false")
 		},

@@ -3,7 +3,7 @@ package integration
 import (
 	"testing"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -43,7 +43,7 @@ func TestBackupInstanceNamespaceGoes(t *testing.T) {
 	d.remove(t, "mysqlbackupinstances", "removing")
 	d.pod(t, "removing", "delete")
 	d.runs(t, d.pod(t, "running", "backup"), "")
-	d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonCopying)
+	d.until(t, "running", mysqlv1.BackupStarted, protocol.ReasonCopying)
 
 	d.emptied(t)
 }

@@ -12,6 +12,7 @@ import (
 	mysqlbackupinstance "github.com/mysql-operator/mysql-operator/reconcile/mysql/backup"
 	mysqlcluster "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -58,9 +59,9 @@ func TestBackupInstanceTenMinutesOff(t *testing.T) {
 				t.Errorf("Kubernetes ends the Job after %v seconds", job.Spec.ActiveDeadlineSeconds)
 			}
 			d.becomes(t, pod, "Running", "", map[string]any{"running": map[string]any{"startedAt": time.Now().Add(clocks.node).UTC().Format(time.RFC3339)}})
-			d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
-			d.becomes(t, pod, "Succeeded", "", ended(clocks.node, transfer.ExitDone, d.outcome(t, "one", transfer.ReasonCompleted, "")))
-			done := d.until(t, "one", mysqlv1.BackupCompleted, transfer.ReasonCompleted)
+			d.until(t, "one", mysqlv1.BackupStarted, protocol.ReasonCopying)
+			d.becomes(t, pod, "Succeeded", "", ended(clocks.node, protocol.ExitDone, d.outcome(t, "one", protocol.ReasonCompleted, "")))
+			done := d.until(t, "one", mysqlv1.BackupCompleted, protocol.ReasonCompleted)
 			if took := done.Status.CompletionTime.Sub(done.Status.StartTime.Time); took < 0 || took > 5*time.Minute {
 				t.Errorf("it took %s", took)
 			}
@@ -68,7 +69,7 @@ func TestBackupInstanceTenMinutesOff(t *testing.T) {
 			d.remove(t, "mysqlbackupinstances", "one")
 			removing := d.pod(t, "one", "delete")
 			d.patch(t, "mysqlbackupinstances", "one", `{"metadata":{"annotations":{"look":"again"}}}`)
-			d.becomes(t, removing, "Succeeded", "", ended(clocks.node, transfer.ExitDone, d.outcome(t, "one", transfer.ReasonCompleted, "")))
+			d.becomes(t, removing, "Succeeded", "", ended(clocks.node, protocol.ExitDone, d.outcome(t, "one", protocol.ReasonCompleted, "")))
 			d.gone(t, "mysqlbackupinstances", "one")
 			d.told(t, "one", "Normal BackupDataDeleted")
 		}
@@ -125,12 +126,12 @@ func TestMySQLClusterRestoreTenMinutesOff(t *testing.T) {
 			o := v.place.operate(t, nil, mysqlcluster.ControllerAt(mysqlClusters(), mysqlcluster.Operator{Image: "operator:test", Home: v.home, Namespace: "operators"}, off(clocks.operator).read))
 			v.apply(t, "db", "secret: root, fromBackup: nightly")
 			first := v.pod(t, "db")
-			content, err := transfer.Outcome{Reason: transfer.ReasonBackupNotFound, Message: "nothing is there"}.Encode()
+			content, err := protocol.Outcome{Reason: protocol.ReasonBackupNotFound, Message: "nothing is there"}.Encode()
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.depot.becomes(t, first, "Failed", "", ended(clocks.node, transfer.ExitRefused, string(content)))
-			v.until(t, "db", transfer.ReasonBackupNotFound)
+			v.depot.becomes(t, first, "Failed", "", ended(clocks.node, protocol.ExitRefused, string(content)))
+			v.until(t, "db", protocol.ReasonBackupNotFound)
 			o.restful(t)
 			if pods, err := v.restorePods(t.Context(), "db"); err != nil || len(pods) != 1 {
 				t.Errorf("there are %d Pods before anything changed (%v)", len(pods), err)

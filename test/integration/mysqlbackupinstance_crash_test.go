@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 )
@@ -172,7 +172,7 @@ func TestBackupInstanceWithoutARight(t *testing.T) {
 	stories["delete Jobs"] = func(t *testing.T) {
 		d := limited(t, butNot(instanceRules(), "delete", "jobs"))
 		d.runs(t, d.pod(t, "one", "backup"), "")
-		d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
+		d.until(t, "one", mysqlv1.BackupStarted, protocol.ReasonCopying)
 		d.remove(t, "mysqlbackupinstances", "one")
 		soon(t, func(ctx context.Context) string {
 			instance, err := d.instance(ctx, "one")
@@ -183,7 +183,7 @@ func TestBackupInstanceWithoutARight(t *testing.T) {
 			return ""
 		})
 		d.grant(t, instanceRules())
-		d.removes(t, "one", transfer.ExitDone, "{}")
+		d.removes(t, "one", protocol.ExitDone, "{}")
 		d.gone(t, "mysqlbackupinstances", "one")
 	}
 	stories["list events"] = func(t *testing.T) {
@@ -217,18 +217,18 @@ func TestBackupInstanceWithoutAPIServer(t *testing.T) {
 	d.back(t, "one", "cluster: db, deletionPolicy: Delete")
 	pod := d.pod(t, "one", "backup")
 	d.runs(t, pod, "")
-	d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
+	d.until(t, "one", mysqlv1.BackupStarted, protocol.ReasonCopying)
 	errors := len(o.log.all())
 	d.outage(t)
-	d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
-	d.ends(t, pod, transfer.ExitDone, d.outcome(t, "one", transfer.ReasonCompleted, ""))
-	if done := d.until(t, "one", mysqlv1.BackupCompleted, transfer.ReasonCompleted); done.Status.Attempts != 1 {
+	d.until(t, "one", mysqlv1.BackupStarted, protocol.ReasonCopying)
+	d.ends(t, pod, protocol.ExitDone, d.outcome(t, "one", protocol.ReasonCompleted, ""))
+	if done := d.until(t, "one", mysqlv1.BackupCompleted, protocol.ReasonCompleted); done.Status.Attempts != 1 {
 		t.Errorf("it took %d attempts", done.Status.Attempts)
 	}
 	d.remove(t, "mysqlbackupinstances", "one")
 	pod = d.pod(t, "one", "delete")
 	d.outage(t)
-	d.ends(t, pod, transfer.ExitDone, "{}")
+	d.ends(t, pod, protocol.ExitDone, "{}")
 	d.gone(t, "mysqlbackupinstances", "one")
 	// An API server that has just started does not know yet what anybody may do, and says so to everybody.
 	told := slices.DeleteFunc(slices.Clone(o.log.all()[errors:]), func(line string) bool { return strings.Contains(line, "is forbidden: ") })

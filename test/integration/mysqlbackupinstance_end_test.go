@@ -15,6 +15,7 @@ import (
 
 	mysqlbackupinstance "github.com/mysql-operator/mysql-operator/reconcile/mysql/backup"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -53,7 +54,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			if err != nil || going.Status.Phase != mysqlv1.BackupCompleted {
 				t.Errorf("while its data is deleted the backup is %s (%v)", going.Status.Phase, err)
 			}
-			d.removes(t, "policy", transfer.ExitDone, d.outcome(t, "policy", transfer.ReasonCompleted, ""))
+			d.removes(t, "policy", protocol.ExitDone, d.outcome(t, "policy", protocol.ReasonCompleted, ""))
 			d.gone(t, "mysqlbackupinstances", "policy")
 			d.gone(t, "jobs", "policy-delete")
 			says(t, d.told(t, "policy", "Normal BackupDataDeleted"), "file:///"+d.namespace+"/db/policy in the volume of claim db-backups")
@@ -68,29 +69,29 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			d.patch(t, "mysqlbackupinstances", "later", `{"spec":{"deletionPolicy":"Delete"}}`)
 			d.held(t, "later", true)
 			d.remove(t, "mysqlbackupinstances", "later")
-			d.removes(t, "later", transfer.ExitDone, "{}")
+			d.removes(t, "later", protocol.ExitDone, "{}")
 			d.gone(t, "mysqlbackupinstances", "later")
 		},
 		"by retention": func(t *testing.T) {
 			completed(t, "expired", "schedule: retains, deletionPolicy: Retain")
 			d.expires(t, "expired", "retains")
 			d.remove(t, "mysqlbackupinstances", "expired")
-			d.removes(t, "expired", transfer.ExitDone, "{}")
+			d.removes(t, "expired", protocol.ExitDone, "{}")
 			d.gone(t, "mysqlbackupinstances", "expired")
 		},
 		"what failed attempts left": func(t *testing.T) {
 			d.back(t, "failed", "cluster: db, schedule: retains, deletionPolicy: Retain")
 			pod := d.pod(t, "failed", "backup")
 			d.runs(t, pod, "")
-			d.ends(t, pod, transfer.ExitRefused, d.outcome(t, "failed", transfer.ReasonCopyFailed, "it has a tablespace that is encrypted"))
-			d.until(t, "failed", mysqlv1.BackupFailed, transfer.ReasonCopyFailed)
+			d.ends(t, pod, protocol.ExitRefused, d.outcome(t, "failed", protocol.ReasonCopyFailed, "it has a tablespace that is encrypted"))
+			d.until(t, "failed", mysqlv1.BackupFailed, protocol.ReasonCopyFailed)
 			d.expires(t, "failed", "retains")
 			d.remove(t, "mysqlbackupinstances", "failed")
 			d.checkRemoval(t, "failed")
 			if arguments := d.argumentsOf(t, "failed-delete"); !slices.Contains(arguments, "--unfinished-only") {
 				t.Errorf("a whole backup would be deleted as well: %q", arguments)
 			}
-			d.removes(t, "failed", transfer.ExitDone, "{}")
+			d.removes(t, "failed", protocol.ExitDone, "{}")
 			d.gone(t, "mysqlbackupinstances", "failed")
 			says(t, d.told(t, "failed", "Normal BackupDataDeleted"), "nothing is left of what failed attempts had stored")
 		},
@@ -101,7 +102,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.gone(t, "jobs", "foreground-backup")
-			d.removes(t, "foreground", transfer.ExitDone, "{}")
+			d.removes(t, "foreground", protocol.ExitDone, "{}")
 			d.gone(t, "mysqlbackupinstances", "foreground")
 		},
 		"after its cluster, under the finalizer of another client": func(t *testing.T) {
@@ -113,7 +114,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			d.remove(t, "secrets", "brief-tls")
 			d.removeAuthority(t, "brief")
 			d.remove(t, "mysqlbackupinstances", "outlives")
-			d.removes(t, "outlives", transfer.ExitDone, "{}")
+			d.removes(t, "outlives", protocol.ExitDone, "{}")
 			d.held(t, "outlives", false)
 			going, err := d.instance(t.Context(), "outlives")
 			if err != nil || !slices.Equal(going.Finalizers, []string{"example.com/audit"}) {
@@ -127,7 +128,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			pod := d.pod(t, "running", "backup")
 			d.bind(t, pod)
 			d.runs(t, pod, "")
-			d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonCopying)
+			d.until(t, "running", mysqlv1.BackupStarted, protocol.ReasonCopying)
 			d.remove(t, "mysqlbackupinstances", "running")
 			d.gone(t, "jobs", "running-backup")
 			soon(t, func(ctx context.Context) string {
@@ -140,8 +141,8 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			if _, err := d.of("jobs").Get(t.Context(), "running-delete", metav1.GetOptions{}); err == nil {
 				t.Error("data is deleted while it is written")
 			}
-			d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "running", transfer.ReasonInterrupted, ""))
-			d.removes(t, "running", transfer.ExitDone, "{}")
+			d.ends(t, pod, protocol.ExitRetry, d.outcome(t, "running", protocol.ReasonInterrupted, ""))
+			d.removes(t, "running", protocol.ExitDone, "{}")
 			d.gone(t, "mysqlbackupinstances", "running")
 		},
 		"not, when the policy is changed in the last moment": func(t *testing.T) {
@@ -216,7 +217,7 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 			d.back(t, "refused", "cluster: db, deletionPolicy: Delete")
 			d.succeeds(t, "refused")
 			d.remove(t, "mysqlbackupinstances", "refused")
-			d.removes(t, "refused", transfer.ExitRefused, d.outcome(t, "refused", transfer.ReasonDestinationRefused, "the volume is read-only"))
+			d.removes(t, "refused", protocol.ExitRefused, d.outcome(t, "refused", protocol.ReasonDestinationRefused, "the volume is read-only"))
 			left(t, "refused", "the volume is read-only")
 		},
 		"no volume": func(t *testing.T) {
@@ -238,12 +239,12 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 			says(t, d.told(t, "barred", "Warning DestinationRefused"), `Secret "minio"`, "endpoint="+server)
 			held, err := d.instance(t.Context(), "barred")
 			stalled := meta.FindStatusCondition(held.Status.Conditions, mysqlv1.ConditionStalled)
-			if err != nil || stalled == nil || stalled.Reason != transfer.ReasonDestinationRefused || stalled.ObservedGeneration != generation+1 {
+			if err != nil || stalled == nil || stalled.Reason != protocol.ReasonDestinationRefused || stalled.ObservedGeneration != generation+1 {
 				t.Errorf("its conditions are %+v (%v), want them to be of the generation after %d, which the deletion makes", held.Status.Conditions, err, generation)
 			}
 			d.patch(t, "secrets", "minio", `{"stringData":{"endpoint":"`+server+`"}}`)
 			d.patch(t, "mysqlbackupinstances", "barred", `{"metadata":{"annotations":{"look":"again"}}}`)
-			d.removes(t, "barred", transfer.ExitDone, d.outcome(t, "barred", transfer.ReasonCompleted, ""))
+			d.removes(t, "barred", protocol.ExitDone, d.outcome(t, "barred", protocol.ReasonCompleted, ""))
 			d.gone(t, "mysqlbackupinstances", "barred")
 			d.told(t, "barred", "Normal BackupDataDeleted")
 		},
@@ -253,7 +254,7 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 			d.succeeds(t, "locked")
 			d.remove(t, "secrets", "s3")
 			d.remove(t, "mysqlbackupinstances", "locked")
-			d.removes(t, "locked", transfer.ExitRefused, d.outcome(t, "locked", transfer.ReasonCredentialsNotFound, "read credentials: there are none"))
+			d.removes(t, "locked", protocol.ExitRefused, d.outcome(t, "locked", protocol.ReasonCredentialsNotFound, "read credentials: there are none"))
 			left(t, "locked", "there are none", "s3://bucket/")
 		},
 	})
@@ -288,8 +289,8 @@ func TestBackupInstanceDataOutlastsAPodUnseen(t *testing.T) {
 		t.Error("data is deleted while it is written")
 	}
 	late.catchUp()
-	d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "unseen", transfer.ReasonInterrupted, ""))
-	d.removes(t, "unseen", transfer.ExitDone, "{}")
+	d.ends(t, pod, protocol.ExitRetry, d.outcome(t, "unseen", protocol.ReasonInterrupted, ""))
+	d.removes(t, "unseen", protocol.ExitDone, "{}")
 	d.gone(t, "mysqlbackupinstances", "unseen")
 }
 
@@ -338,7 +339,7 @@ func TestBackupInstanceStaysUntilItIsTold(t *testing.T) {
 		return slices.Contains(rule.Verbs, "create") && slices.Contains(rule.Resources, "events")
 	}))
 	d.remove(t, "mysqlbackupinstances", "saved")
-	d.removes(t, "saved", transfer.ExitRefused, d.outcome(t, "saved", transfer.ReasonDestinationRefused, "the volume is read-only"))
+	d.removes(t, "saved", protocol.ExitRefused, d.outcome(t, "saved", protocol.ReasonDestinationRefused, "the volume is read-only"))
 	soon(t, func(ctx context.Context) string {
 		instance, err := d.instance(ctx, "saved")
 		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "create event BackupDataLeft") {

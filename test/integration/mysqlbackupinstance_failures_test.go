@@ -12,6 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	mysqlbackupinstance "github.com/mysql-operator/mysql-operator/reconcile/mysql/backup"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -29,10 +30,10 @@ func TestBackupInstanceThatIsGivenUpStoresNothingMore(t *testing.T) {
 	pod := d.pod(t, "endless", "backup")
 	d.bind(t, pod)
 	d.runs(t, pod, "")
-	d.until(t, "endless", mysqlv1.BackupStarted, transfer.ReasonCopying)
+	d.until(t, "endless", mysqlv1.BackupStarted, protocol.ReasonCopying)
 	clock.set(began.Add(2 * time.Hour))
 	d.patch(t, "mysqlbackupinstances", "endless", `{"metadata":{"annotations":{"hours":"2"}}}`)
-	d.until(t, "endless", mysqlv1.BackupFailed, transfer.ReasonDeadlineExceeded)
+	d.until(t, "endless", mysqlv1.BackupFailed, protocol.ReasonDeadlineExceeded)
 	d.gone(t, "jobs", "endless-backup")
 }
 
@@ -47,9 +48,9 @@ func TestBackupInstanceFails(t *testing.T) {
 			d.back(t, "refused", "cluster: db")
 			pod := d.pod(t, "refused", "backup")
 			d.runs(t, pod, "")
-			d.until(t, "refused", mysqlv1.BackupStarted, transfer.ReasonCopying)
-			d.ends(t, pod, transfer.ExitRefused, d.outcome(t, "refused", transfer.ReasonDestinationOccupied, "the folder holds another backup"))
-			failed := d.until(t, "refused", mysqlv1.BackupFailed, transfer.ReasonDestinationOccupied)
+			d.until(t, "refused", mysqlv1.BackupStarted, protocol.ReasonCopying)
+			d.ends(t, pod, protocol.ExitRefused, d.outcome(t, "refused", protocol.ReasonDestinationOccupied, "the folder holds another backup"))
+			failed := d.until(t, "refused", mysqlv1.BackupFailed, protocol.ReasonDestinationOccupied)
 			says(t, readyOf(failed).Message, "the folder holds another backup")
 			says(t, d.told(t, "refused", "Warning DestinationOccupied"), "the folder holds another backup")
 
@@ -57,7 +58,7 @@ func TestBackupInstanceFails(t *testing.T) {
 			d.remove(t, "jobs", "refused-backup")
 			d.gone(t, "jobs", "refused-backup")
 			d.patch(t, "mysqlbackupinstances", "refused", `{"spec":{"deletionPolicy":"Delete"}}`)
-			after := d.until(t, "refused", mysqlv1.BackupFailed, transfer.ReasonDestinationOccupied)
+			after := d.until(t, "refused", mysqlv1.BackupFailed, protocol.ReasonDestinationOccupied)
 			after.Status.ObservedGeneration = failed.Status.ObservedGeneration
 			same(t, after.Status, failed.Status)
 		},
@@ -65,8 +66,8 @@ func TestBackupInstanceFails(t *testing.T) {
 			d.back(t, "busy", "cluster: db")
 			pod := d.pod(t, "busy", "backup")
 			d.runs(t, pod, "")
-			d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "busy", transfer.ReasonDonorBusy, "db-1 gives a copy to db-2"))
-			waits := d.until(t, "busy", mysqlv1.BackupStarted, transfer.ReasonDonorBusy)
+			d.ends(t, pod, protocol.ExitRetry, d.outcome(t, "busy", protocol.ReasonDonorBusy, "db-1 gives a copy to db-2"))
+			waits := d.until(t, "busy", mysqlv1.BackupStarted, protocol.ReasonDonorBusy)
 			says(t, readyOf(waits).Message, "retries it", "db-1 gives a copy to db-2")
 			if done := d.succeeds(t, "busy"); done.Status.Attempts != 2 {
 				t.Errorf("it took %d attempts, want 2", done.Status.Attempts)
@@ -75,10 +76,10 @@ func TestBackupInstanceFails(t *testing.T) {
 		"without a word": func(t *testing.T) {
 			d.back(t, "mute", "cluster: db")
 			first := d.pod(t, "mute", "backup")
-			d.ends(t, first, transfer.ExitDone, "all is well")
+			d.ends(t, first, protocol.ExitDone, "all is well")
 			d.gone(t, "pods", first)
-			d.ends(t, d.pod(t, "mute", "backup"), transfer.ExitDone, "all is well, I said")
-			failed := d.until(t, "mute", mysqlv1.BackupFailed, transfer.ReasonPodsFailed)
+			d.ends(t, d.pod(t, "mute", "backup"), protocol.ExitDone, "all is well, I said")
+			failed := d.until(t, "mute", mysqlv1.BackupFailed, protocol.ReasonPodsFailed)
 			says(t, readyOf(failed).Message, "there may be a good backup", "backup verify --from file:///"+d.namespace+"/db/mute")
 			if failed.Status.Attempts != 2 {
 				t.Errorf("it took %d attempts, want 2", failed.Status.Attempts)
@@ -87,7 +88,7 @@ func TestBackupInstanceFails(t *testing.T) {
 		"its word is lost": func(t *testing.T) {
 			d.back(t, "lost", "cluster: db")
 			pod := d.pod(t, "lost", "backup")
-			d.ends(t, pod, transfer.ExitDone, "")
+			d.ends(t, pod, protocol.ExitDone, "")
 			d.gone(t, "pods", pod)
 			if done := d.succeeds(t, "lost"); done.Status.Attempts != 2 {
 				t.Errorf("it took %d attempts, want 2", done.Status.Attempts)
@@ -96,8 +97,8 @@ func TestBackupInstanceFails(t *testing.T) {
 		"about another backup": func(t *testing.T) {
 			d.back(t, "liar", "cluster: db")
 			d.back(t, "other", "cluster: db")
-			d.ends(t, d.pod(t, "liar", "backup"), transfer.ExitDone, d.outcome(t, "other", transfer.ReasonCompleted, ""))
-			says(t, readyOf(d.until(t, "liar", mysqlv1.BackupFailed, transfer.ReasonPodsFailed)).Message, "another backup")
+			d.ends(t, d.pod(t, "liar", "backup"), protocol.ExitDone, d.outcome(t, "other", protocol.ReasonCompleted, ""))
+			says(t, readyOf(d.until(t, "liar", mysqlv1.BackupFailed, protocol.ReasonPodsFailed)).Message, "another backup")
 		},
 		"Job deleted": func(t *testing.T) {
 			d.back(t, "jobless", "cluster: db")
@@ -140,7 +141,7 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 	}
 	failed := func(t *testing.T, name string) {
 		t.Helper()
-		says(t, readyOf(d.until(t, name, mysqlv1.BackupFailed, transfer.ReasonReplaced)).Message, "concurrencyPolicy Replace")
+		says(t, readyOf(d.until(t, name, mysqlv1.BackupFailed, protocol.ReasonReplaced)).Message, "concurrencyPolicy Replace")
 		d.gone(t, "jobs", name+"-backup")
 	}
 	sideBySide(t, 3, map[string]func(*testing.T){
@@ -161,12 +162,12 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 			pod := d.pod(t, "running", "backup")
 			d.bind(t, pod)
 			d.runs(t, pod, "")
-			d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonCopying)
+			d.until(t, "running", mysqlv1.BackupStarted, protocol.ReasonCopying)
 			replace(t, "running")
 			d.gone(t, "jobs", "running-backup")
-			ending := d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonReplaced)
+			ending := d.until(t, "running", mysqlv1.BackupStarted, protocol.ReasonReplaced)
 			says(t, readyOf(ending).Message, "waiting for its Pod to end")
-			d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "running", transfer.ReasonInterrupted, "the program was stopped"))
+			d.ends(t, pod, protocol.ExitRetry, d.outcome(t, "running", protocol.ReasonInterrupted, "the program was stopped"))
 			failed(t, "running")
 		},
 		"at the moment that it is complete": func(t *testing.T) {
@@ -174,11 +175,11 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 			pod := d.pod(t, "quick", "backup")
 			d.bind(t, pod)
 			d.runs(t, pod, "")
-			d.until(t, "quick", mysqlv1.BackupStarted, transfer.ReasonCopying)
+			d.until(t, "quick", mysqlv1.BackupStarted, protocol.ReasonCopying)
 			replace(t, "quick")
 			d.gone(t, "jobs", "quick-backup")
-			d.ends(t, pod, transfer.ExitDone, d.outcome(t, "quick", transfer.ReasonCompleted, ""))
-			d.until(t, "quick", mysqlv1.BackupCompleted, transfer.ReasonCompleted)
+			d.ends(t, pod, protocol.ExitDone, d.outcome(t, "quick", protocol.ReasonCompleted, ""))
+			d.until(t, "quick", mysqlv1.BackupCompleted, protocol.ReasonCompleted)
 		},
 	})
 	for _, write := range o.wire.written() {
@@ -278,8 +279,8 @@ func TestBackupInstanceAtRest(t *testing.T) {
 	d.back(t, "done", "cluster: db, deletionPolicy: Delete")
 	d.succeeds(t, "done")
 	d.back(t, "failed", "cluster: db")
-	d.ends(t, d.pod(t, "failed", "backup"), transfer.ExitRefused, d.outcome(t, "failed", transfer.ReasonDestinationRefused, "no"))
-	d.until(t, "failed", mysqlv1.BackupFailed, transfer.ReasonDestinationRefused)
+	d.ends(t, d.pod(t, "failed", "backup"), protocol.ExitRefused, d.outcome(t, "failed", protocol.ReasonDestinationRefused, "no"))
+	d.until(t, "failed", mysqlv1.BackupFailed, protocol.ReasonDestinationRefused)
 	d.back(t, "waiting", "cluster: nowhere")
 	d.waitsFor(t, "waiting", "ClusterNotFound", false)
 	d.back(t, "stalled", "cluster: db, encryption: {secret: nowhere}")
@@ -288,7 +289,7 @@ func TestBackupInstanceAtRest(t *testing.T) {
 	d.pod(t, "pending", "backup")
 	d.back(t, "silent", "cluster: db")
 	d.runs(t, d.pod(t, "silent", "backup"), "127.0.0.1")
-	d.until(t, "silent", mysqlv1.BackupStarted, transfer.ReasonCopying)
+	d.until(t, "silent", mysqlv1.BackupStarted, protocol.ReasonCopying)
 	d.restful(t, first, second)
 }
 
@@ -311,7 +312,7 @@ func TestBackupInstanceUnderTwoOperators(t *testing.T) {
 	d.checkClaim(t, "db-backups", "2Gi")
 	for _, name := range names {
 		d.remove(t, "mysqlbackupinstances", name)
-		d.removes(t, name, transfer.ExitDone, "{}")
+		d.removes(t, name, protocol.ExitDone, "{}")
 	}
 	for _, name := range names {
 		d.gone(t, "mysqlbackupinstances", name)
@@ -329,13 +330,13 @@ func TestBackupInstanceOutcomeIsHeardBehindTheCache(t *testing.T) {
 	d.back(t, "one", "cluster: db")
 	pod := d.pod(t, "one", "backup")
 	d.runs(t, pod, "")
-	d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
+	d.until(t, "one", mysqlv1.BackupStarted, protocol.ReasonCopying)
 	gate := make(chan struct{})
 	late.gate.Store(&gate)
 	defer func() {
 		late.gate.Store(nil)
 		close(gate)
 	}()
-	d.ends(t, pod, transfer.ExitDone, d.outcome(t, "one", transfer.ReasonCompleted, ""))
-	d.until(t, "one", mysqlv1.BackupCompleted, transfer.ReasonCompleted)
+	d.ends(t, pod, protocol.ExitDone, d.outcome(t, "one", protocol.ReasonCompleted, ""))
+	d.until(t, "one", mysqlv1.BackupCompleted, protocol.ReasonCompleted)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	mysqlbackupinstance "github.com/mysql-operator/mysql-operator/reconcile/mysql/backup"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
@@ -272,11 +273,11 @@ func (d *depot) outcome(t *testing.T, name, reason, message string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := transfer.Outcome{Reason: reason, Message: message}
-	if reason == transfer.ReasonCompleted {
+	said := protocol.Outcome{Reason: reason, Message: message}
+	if reason == protocol.ReasonCompleted {
 		said.Source, said.ServerVersion, said.GTIDExecuted = "db-1", "9.7.4", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
 		said.Checksum, said.DataSize, said.Size, said.UID, said.Instance = "sha256:abc", 3<<30, 1<<30, string(instance.UID), name
-		said.Spent = &transfer.Spent{Wait: 100, Copy: 2000, Finish: 300}
+		said.Spent = &protocol.Spent{Wait: 100, Copy: 2000, Finish: 300}
 	}
 	content, err := said.Encode()
 	if err != nil {
@@ -290,8 +291,8 @@ func (d *depot) succeeds(t *testing.T, name string) mysqlv1.MySQLBackupInstance 
 	t.Helper()
 	pod := d.pod(t, name, "backup")
 	d.runs(t, pod, "")
-	d.ends(t, pod, transfer.ExitDone, d.outcome(t, name, transfer.ReasonCompleted, ""))
-	return d.until(t, name, mysqlv1.BackupCompleted, transfer.ReasonCompleted)
+	d.ends(t, pod, protocol.ExitDone, d.outcome(t, name, protocol.ReasonCompleted, ""))
+	return d.until(t, name, mysqlv1.BackupCompleted, protocol.ReasonCompleted)
 }
 
 // removes lets the Pod that deletes an instance's data end.
@@ -305,7 +306,7 @@ func (d *depot) removes(t *testing.T, name string, status int, message string) {
 // reporter answers for a Pod at work.
 type reporter struct {
 	address string
-	says    atomic.Pointer[transfer.Progress]
+	says    atomic.Pointer[protocol.Progress]
 	asked   atomic.Int32
 }
 

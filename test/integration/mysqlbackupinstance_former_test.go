@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -21,7 +21,7 @@ func TestBackupInstanceWaitsForTheFormerPod(t *testing.T) {
 	former := d.pod(t, "one", "backup")
 	d.bind(t, former)
 	d.runs(t, former, "")
-	d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
+	d.until(t, "one", mysqlv1.BackupStarted, protocol.ReasonCopying)
 	d.remove(t, "jobs", "one-backup")
 	soon(t, func(ctx context.Context) string {
 		found, err := d.instance(ctx, "one")
@@ -33,6 +33,6 @@ func TestBackupInstanceWaitsForTheFormerPod(t *testing.T) {
 	d.gone(t, "jobs", "one-backup")
 
 	t.Log("then there is another one")
-	d.ends(t, former, transfer.ExitRetry, d.outcome(t, "one", transfer.ReasonInterrupted, "the program was stopped"))
+	d.ends(t, former, protocol.ExitRetry, d.outcome(t, "one", protocol.ReasonInterrupted, "the program was stopped"))
 	d.succeeds(t, "one")
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -112,7 +113,7 @@ func TestBackupInstanceWaitsToKnowItsSchedule(t *testing.T) {
 	d.schedule(t, "of-remade")
 	d.grant(t, instanceRules())
 
-	d.removes(t, "unsure", transfer.ExitDone, "{}")
+	d.removes(t, "unsure", protocol.ExitDone, "{}")
 	for _, name := range names {
 		d.gone(t, "mysqlbackupinstances", name)
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -24,12 +25,12 @@ func TestBackupInstanceLife(t *testing.T) {
 	d := newDepot(t)
 	d.cluster(t, "db")
 	report := d.reporter(t, "db")
-	report.says.Store(&transfer.Progress{Stage: "copying", Source: "db-1", Bytes: 42, TotalBytes: 100, BytesPerSecond: 7})
+	report.says.Store(&protocol.Progress{Stage: "copying", Source: "db-1", Bytes: 42, TotalBytes: 100, BytesPerSecond: 7})
 	o := d.operate(t, nil)
 	d.back(t, "one", "cluster: db")
 
 	pod := d.pod(t, "one", "backup")
-	before := d.until(t, "one", mysqlv1.BackupScheduled, transfer.ReasonScheduled)
+	before := d.until(t, "one", mysqlv1.BackupScheduled, protocol.ReasonScheduled)
 	place := mysqlv1.BackupLocation{URL: "file:///" + d.namespace + "/db/one", Claim: "db-backups"}
 	if diff := cmp.Diff(&place, before.Status.Location); diff != "" || before.Status.StartTime == nil || before.Status.Cluster != "db" {
 		t.Errorf("unexpected status before the Pod starts: %+v", before.Status)
@@ -38,7 +39,7 @@ func TestBackupInstanceLife(t *testing.T) {
 	d.checkJob(t, before)
 
 	d.runs(t, pod, report.address)
-	copying := d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
+	copying := d.until(t, "one", mysqlv1.BackupStarted, protocol.ReasonCopying)
 	soon(t, func(ctx context.Context) string {
 		copying, _ = d.instance(ctx, "one")
 		if copying.Status.Progress == nil {
@@ -64,7 +65,7 @@ func TestBackupInstanceLife(t *testing.T) {
 	if now := o.wire.written(); len(now) != writes {
 		t.Errorf("the same progress was written again: %v", now[writes:])
 	}
-	report.says.Store(&transfer.Progress{Stage: "finishing", Source: "db-1", Bytes: 100, TotalBytes: 100})
+	report.says.Store(&protocol.Progress{Stage: "finishing", Source: "db-1", Bytes: 100, TotalBytes: 100})
 	soon(t, func(ctx context.Context) string {
 		now, err := d.instance(ctx, "one")
 		if err != nil || now.Status.Progress.Percent != 99 {
@@ -73,8 +74,8 @@ func TestBackupInstanceLife(t *testing.T) {
 		return ""
 	})
 
-	d.ends(t, pod, transfer.ExitDone, d.outcome(t, "one", transfer.ReasonCompleted, ""))
-	done := d.until(t, "one", mysqlv1.BackupCompleted, transfer.ReasonCompleted)
+	d.ends(t, pod, protocol.ExitDone, d.outcome(t, "one", protocol.ReasonCompleted, ""))
+	done := d.until(t, "one", mysqlv1.BackupCompleted, protocol.ReasonCompleted)
 	d.checkCompleted(t, done, place)
 	for _, event := range []string{"Normal Scheduled", "Normal Copying", "Normal Completed"} {
 		d.told(t, "one", event)
@@ -245,7 +246,7 @@ func TestBackupInstanceWaits(t *testing.T) {
 		},
 		"as long as it may, and not longer": func(t *testing.T) {
 			d.back(t, "impatient", "cluster: never, activeDeadlineSeconds: 60")
-			failed := d.until(t, "impatient", mysqlv1.BackupFailed, transfer.ReasonDeadlineExceeded)
+			failed := d.until(t, "impatient", mysqlv1.BackupFailed, protocol.ReasonDeadlineExceeded)
 			says(t, readyOf(failed).Message, "activeDeadlineSeconds (1m0s)", `"never" does not exist`)
 			if waited := failed.Status.CompletionTime.Sub(failed.CreationTimestamp.Time).Seconds(); waited < 60 {
 				t.Errorf("it failed after %v seconds", waited)

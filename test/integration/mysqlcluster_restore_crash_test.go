@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -155,11 +155,11 @@ func TestMySQLClusterRestoreJobOfSomebodyElse(t *testing.T) {
 	v.depot.runs(t, pod, "")
 
 	t.Log("a Pod that fails is followed by another, and the cluster tells")
-	said, err := transfer.Outcome{Reason: transfer.ReasonDestinationUnavailable, Message: "cut in the middle"}.Encode()
+	said, err := protocol.Outcome{Reason: protocol.ReasonDestinationUnavailable, Message: "cut in the middle"}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.depot.ends(t, pod, transfer.ExitRetry, string(said))
+	v.depot.ends(t, pod, protocol.ExitRetry, string(said))
 	soon(t, func(ctx context.Context) string {
 		found, err := v.cluster(ctx, "db")
 		if err != nil || !strings.Contains(why(found).Message, "DestinationUnavailable: cut in the middle") || found.Status.Restore.Phase != mysqlv1.RestoreRunning || found.Status.Restore.Attempts != 1 {

@@ -17,6 +17,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -88,7 +89,7 @@ func (v *vault) answers(ctx context.Context) {
 		}
 		image := pod.Spec.Containers[0].Image
 		if strings.HasPrefix(image, "broken:") {
-			ended := map[string]any{"terminated": map[string]any{"exitCode": transfer.ExitRefused, "message": told(image)}}
+			ended := map[string]any{"terminated": map[string]any{"exitCode": protocol.ExitRefused, "message": told(image)}}
 			_ = v.becomes(ctx, pod.Name, corev1.PodFailed, container(agent.CommandVersion, ended))
 			continue
 		}
@@ -200,12 +201,12 @@ func (v *vault) pod(t *testing.T, cluster string, but ...string) string {
 // refuses ends a Pod with a reason not to try again.
 func (v *vault) refuses(t *testing.T, pod, reason, message string) {
 	t.Helper()
-	content, err := transfer.Outcome{Reason: reason, Message: message}.Encode()
+	content, err := protocol.Outcome{Reason: reason, Message: message}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.depot.runs(t, pod, "")
-	v.depot.ends(t, pod, transfer.ExitRefused, string(content))
+	v.depot.ends(t, pod, protocol.ExitRefused, string(content))
 }
 
 // restores does what the program in a Pod does: it looks at the volume first, and tells how that went.
@@ -221,12 +222,12 @@ func (v *vault) tryRestore(ctx context.Context, cluster, pod string) error {
 	if err != nil {
 		return err
 	}
-	said := transfer.Outcome{Reason: transfer.ReasonCompleted, Checksum: theChecksum, ServerVersion: "9.7.4", GTIDExecuted: theGTIDs, Adopted: !v.putOn(claim.GetUID(), cluster+"-0")}
+	said := protocol.Outcome{Reason: protocol.ReasonCompleted, Checksum: theChecksum, ServerVersion: "9.7.4", GTIDExecuted: theGTIDs, Adopted: !v.putOn(claim.GetUID(), cluster+"-0")}
 	content, err := said.Encode()
 	if err != nil {
 		return err
 	}
-	return v.succeeds(ctx, pod, transfer.CommandRestore, string(content))
+	return v.succeeds(ctx, pod, protocol.CommandRestore, string(content))
 }
 
 // putOn puts the backup on a volume, unless it is there already.

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -65,12 +65,12 @@ func TestMySQLClusterRestoreBesideAProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.putOn(claim.GetUID(), "db-0")
-	said, err := transfer.Outcome{Reason: transfer.ReasonCompleted, Checksum: theChecksum, ServerVersion: "9.7.4"}.Encode()
+	said, err := protocol.Outcome{Reason: protocol.ReasonCompleted, Checksum: theChecksum, ServerVersion: "9.7.4"}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	proxy := container("a-proxy", map[string]any{"running": map[string]any{"startedAt": "2026-01-01T00:00:00Z"}})
-	ours := container(transfer.CommandRestore, map[string]any{"terminated": map[string]any{"exitCode": 0, "message": string(said)}})
+	ours := container(protocol.CommandRestore, map[string]any{"terminated": map[string]any{"exitCode": 0, "message": string(said)}})
 	if err := v.becomes(t.Context(), pod, "Running", proxy, ours); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -28,7 +28,7 @@ func TestMySQLClusterRestored(t *testing.T) {
 	}
 	t.Log("it tells how far it is")
 	reporter := v.depot.reporter(t, "db")
-	reporter.says.Store(&transfer.Progress{Stage: "restoring", Bytes: 42 << 20, TotalBytes: 100 << 20, BytesPerSecond: 10 << 20})
+	reporter.says.Store(&protocol.Progress{Stage: "restoring", Bytes: 42 << 20, TotalBytes: 100 << 20, BytesPerSecond: 10 << 20})
 	v.depot.runs(t, pod, reporter.address)
 	soon(t, func(ctx context.Context) string {
 		found, err := v.cluster(ctx, "db")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -165,7 +166,7 @@ func requeueAfter(instance v1.MySQLBackupInstance, seen observed, decided decisi
 }
 
 func starting() report.Problem {
-	return report.Problem{Reason: transfer.ReasonScheduled, Message: "creating its Job"}
+	return report.Problem{Reason: protocol.ReasonScheduled, Message: "creating its Job"}
 }
 
 // where describes where the data of an instance is.

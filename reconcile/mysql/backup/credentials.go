@@ -9,7 +9,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -84,7 +84,7 @@ func credentialsObstacle(instance v1.MySQLBackupInstance, seen observed) *report
 		return endpointObstacle(seen)
 	}
 	if !seen.credentials.found {
-		return &report.Problem{Reason: transfer.ReasonCredentialsNotFound, Message: fmt.Sprintf("destination.secret: Secret %q does not exist in namespace %q; create it with the credentials for %s", name, instance.Namespace, seen.location.URL), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonCredentialsNotFound, Message: fmt.Sprintf("destination.secret: Secret %q does not exist in namespace %q; create it with the credentials for %s", name, instance.Namespace, seen.location.URL), Stalled: true}
 	}
 	parsed, err := url.Parse(seen.location.URL)
 	if err != nil {
@@ -94,7 +94,7 @@ func credentialsObstacle(instance v1.MySQLBackupInstance, seen observed) *report
 	if len(keys.sets) == 0 || keys.areIn(seen.credentials.data) {
 		return endpointObstacle(seen)
 	}
-	return &report.Problem{Reason: transfer.ReasonCredentialsNotFound, Message: fmt.Sprintf("destination.secret: Secret %q is missing keys for %s://; it needs %s", name, parsed.Scheme, keys), Stalled: true}
+	return &report.Problem{Reason: protocol.ReasonCredentialsNotFound, Message: fmt.Sprintf("destination.secret: Secret %q is missing keys for %s://; it needs %s", name, parsed.Scheme, keys), Stalled: true}
 }
 
 // endpointObstacle checks whether the credentials may be sent to the server in the URL.
@@ -103,7 +103,7 @@ func endpointObstacle(seen observed) *report.Problem {
 	if err == nil {
 		return nil
 	}
-	return &report.Problem{Reason: transfer.ReasonDestinationRefused, Message: fmt.Sprintf("destination.url: %v", err), Stalled: true}
+	return &report.Problem{Reason: protocol.ReasonDestinationRefused, Message: fmt.Sprintf("destination.url: %v", err), Stalled: true}
 }
 
 // endpointRefused returns why credentials must not be sent to the server in a URL; nil if they may. The Pod reports other errors of the
@@ -119,10 +119,10 @@ func endpointRefused(where string, credentials map[string][]byte) error {
 // keyFor returns the key in the Secret that a backup's Pod reads. This is the public key, if there is one: the Pod does not need to
 // decrypt.
 func keyFor(key secret) string {
-	if _, err := encryption.ParseKeys(key.data[transfer.KeyRecipient], nil); err != nil && len(key.data[transfer.KeyIdentity]) > 0 {
-		return transfer.KeyIdentity
+	if _, err := encryption.ParseKeys(key.data[protocol.KeyRecipient], nil); err != nil && len(key.data[protocol.KeyIdentity]) > 0 {
+		return protocol.KeyIdentity
 	}
-	return transfer.KeyRecipient
+	return protocol.KeyRecipient
 }
 
 // keyObstacle checks the Secret of the encryption key.
@@ -131,15 +131,15 @@ func keyObstacle(instance v1.MySQLBackupInstance, seen observed) *report.Problem
 	if name == "" {
 		return nil
 	}
-	recipient, identity := seen.key.data[transfer.KeyRecipient], seen.key.data[transfer.KeyIdentity]
+	recipient, identity := seen.key.data[protocol.KeyRecipient], seen.key.data[protocol.KeyIdentity]
 	switch {
 	case !seen.key.found:
-		return &report.Problem{Reason: transfer.ReasonEncryptionKeyNotFound, Message: fmt.Sprintf("encryption.secret: Secret %q does not exist in namespace %q; create it with an age public key under %q", name, instance.Namespace, transfer.KeyRecipient), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonEncryptionKeyNotFound, Message: fmt.Sprintf("encryption.secret: Secret %q does not exist in namespace %q; create it with an age public key under %q", name, instance.Namespace, protocol.KeyRecipient), Stalled: true}
 	case len(recipient) == 0 && len(identity) == 0:
-		return &report.Problem{Reason: transfer.ReasonEncryptionKeyNotFound, Message: fmt.Sprintf("encryption.secret: Secret %q has neither %q (age public keys) nor %q (age secret keys)", name, transfer.KeyRecipient, transfer.KeyIdentity), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonEncryptionKeyNotFound, Message: fmt.Sprintf("encryption.secret: Secret %q has neither %q (age public keys) nor %q (age secret keys)", name, protocol.KeyRecipient, protocol.KeyIdentity), Stalled: true}
 	}
 	if _, err := encryption.ParseKeys(recipient, identity); err != nil {
-		return &report.Problem{Reason: transfer.ReasonEncryptionKeyInvalid, Message: fmt.Sprintf("encryption.secret: Secret %q: %v", name, err), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonEncryptionKeyInvalid, Message: fmt.Sprintf("encryption.secret: Secret %q: %v", name, err), Stalled: true}
 	}
 	return nil
 }

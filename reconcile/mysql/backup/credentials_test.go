@@ -6,7 +6,7 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 func TestKeysOfDestinations(t *testing.T) {
@@ -68,11 +68,11 @@ func TestWhichKeyABackupsPodIsGiven(t *testing.T) {
 		data map[string][]byte
 		want string
 	}{
-		"it can only encrypt":        {map[string][]byte{transfer.KeyRecipient: public}, transfer.KeyRecipient},
-		"it could decrypt, too":      {map[string][]byte{transfer.KeyRecipient: public, transfer.KeyIdentity: private}, transfer.KeyRecipient},
-		"nothing else encrypts":      {map[string][]byte{transfer.KeyIdentity: private}, transfer.KeyIdentity},
-		"only a comment in addition": {map[string][]byte{transfer.KeyRecipient: []byte("# none yet"), transfer.KeyIdentity: private}, transfer.KeyIdentity},
-		"there is no key":            {nil, transfer.KeyRecipient},
+		"it can only encrypt":        {map[string][]byte{protocol.KeyRecipient: public}, protocol.KeyRecipient},
+		"it could decrypt, too":      {map[string][]byte{protocol.KeyRecipient: public, protocol.KeyIdentity: private}, protocol.KeyRecipient},
+		"nothing else encrypts":      {map[string][]byte{protocol.KeyIdentity: private}, protocol.KeyIdentity},
+		"only a comment in addition": {map[string][]byte{protocol.KeyRecipient: []byte("# none yet"), protocol.KeyIdentity: private}, protocol.KeyIdentity},
+		"there is no key":            {nil, protocol.KeyRecipient},
 	} {
 		if got := keyFor(secret{found: true, data: test.data}); got != test.want {
 			t.Errorf("%s: %s", name, got)

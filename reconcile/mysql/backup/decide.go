@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -66,7 +67,7 @@ func decide(instance v1.MySQLBackupInstance, seen observed) decision {
 	case found != nil:
 		return decision{stepWait, *found}
 	case seen.pods > 0:
-		return decision{stepWait, report.Problem{Reason: transfer.ReasonScheduled, Message: "waiting for a Pod of its previous Job to end, because that Pod may still write; then the operator creates another Job; if the Pod's node is gone, delete the node"}}
+		return decision{stepWait, report.Problem{Reason: protocol.ReasonScheduled, Message: "waiting for a Pod of its previous Job to end, because that Pod may still write; then the operator creates another Job; if the Pod's node is gone, delete the node"}}
 	case instance.Status.Location == nil:
 		return decision{step: stepBegin}
 	}
@@ -91,7 +92,7 @@ func overdue(seen observed, found *report.Problem) report.Problem {
 	if found != nil {
 		message += "; the last problem was: " + found.Message
 	}
-	return report.Problem{Reason: transfer.ReasonDeadlineExceeded, Message: message, Stalled: true}
+	return report.Problem{Reason: protocol.ReasonDeadlineExceeded, Message: message, Stalled: true}
 }
 
 // isPastDeadline reports whether a Job exists long after its deadline. Kubernetes ends a Job only after its Pods have ended, and a Pod
@@ -111,7 +112,7 @@ func pastDeadlineProblem(seen observed) report.Problem {
 	if said := report.Brief(seen.transfer.Message, report.LongestMessage); said != "" {
 		message += "; " + said
 	}
-	return report.Problem{Reason: transfer.ReasonDeadlineExceeded, Message: message, Stalled: true}
+	return report.Problem{Reason: protocol.ReasonDeadlineExceeded, Message: message, Stalled: true}
 }
 
 // ended judges a Job that succeeded. Only a report of the Pod itself makes a backup Completed.
@@ -120,7 +121,7 @@ func ended(instance v1.MySQLBackupInstance, seen observed) decision {
 	switch {
 	case outcome == nil:
 		return unreportedDecision(instance, seen)
-	case outcome.Reason != transfer.ReasonCompleted, outcome.Checksum == "", outcome.Size <= 0, outcome.DataSize <= 0:
+	case outcome.Reason != protocol.ReasonCompleted, outcome.Checksum == "", outcome.Size <= 0, outcome.DataSize <= 0:
 		return decision{stepFail, unreportedProblem(instance, fmt.Sprintf("its Pod succeeded, but reported %q with the checksum %q and the sizes %d and %d", outcome.Reason, outcome.Checksum, outcome.DataSize, outcome.Size))}
 	case outcome.UID != "" && outcome.UID != string(instance.UID):
 		return decision{stepFail, unreportedProblem(instance, fmt.Sprintf("its Pod reported on another backup, with the UID %s", outcome.UID))}
@@ -136,13 +137,13 @@ func unreportedDecision(instance v1.MySQLBackupInstance, seen observed) decision
 	if seen.former > 0 || replaced || timeLeft(instance, seen) <= 0 || clusterObstacle(instance, seen) != nil {
 		return decision{stepFail, unreportedProblem(instance, seen.transfer.Message)}
 	}
-	return decision{stepAsk, report.Problem{Reason: transfer.ReasonScheduled, Message: fmt.Sprintf("its Job succeeded, but its result is unknown (%s); another Pod checks the destination", report.Brief(seen.transfer.Message, report.LongestMessage))}}
+	return decision{stepAsk, report.Problem{Reason: protocol.ReasonScheduled, Message: fmt.Sprintf("its Job succeeded, but its result is unknown (%s); another Pod checks the destination", report.Brief(seen.transfer.Message, report.LongestMessage))}}
 }
 
 // unreportedProblem is the problem of a Job that succeeded without a report of its Pod. There is probably a good backup, but users must
 // check it before they rely on it.
 func unreportedProblem(instance v1.MySQLBackupInstance, what string) report.Problem {
-	return report.Problem{Reason: transfer.ReasonPodsFailed, Message: fmt.Sprintf("the Job succeeded, but its result is unknown (%s); there may be a good backup: check it with mysql-operator backup verify --from %s and restore it with spec.fromBackupURL of a MySQLCluster, or create another backup", what, urlOf(instance)), Stalled: true}
+	return report.Problem{Reason: protocol.ReasonPodsFailed, Message: fmt.Sprintf("the Job succeeded, but its result is unknown (%s); there may be a good backup: check it with mysql-operator backup verify --from %s and restore it with spec.fromBackupURL of a MySQLCluster, or create another backup", what, urlOf(instance)), Stalled: true}
 }
 
 func urlOf(instance v1.MySQLBackupInstance) string {
@@ -158,7 +159,7 @@ func urlOf(instance v1.MySQLBackupInstance) string {
 // replace ends a backup that the next backup of its schedule replaces. It fails when none of its Pods is running any more: until then it
 // may still complete.
 func replace(seen observed) decision {
-	failed := report.Problem{Reason: transfer.ReasonReplaced, Message: "the schedule's next backup replaced it (concurrencyPolicy Replace)", Stalled: true}
+	failed := report.Problem{Reason: protocol.ReasonReplaced, Message: "the schedule's next backup replaced it (concurrencyPolicy Replace)", Stalled: true}
 	switch {
 	case seen.job != nil && seen.transfer.Phase == transfer.Failed:
 		return decision{stepFail, failed}
@@ -171,7 +172,7 @@ func replace(seen observed) decision {
 }
 
 func ending(because string) report.Problem {
-	return report.Problem{Reason: transfer.ReasonReplaced, Message: because + "; waiting for its Pod to end"}
+	return report.Problem{Reason: protocol.ReasonReplaced, Message: because + "; waiting for its Pod to end"}
 }
 
 // follow decides about a Job that has not succeeded.
@@ -181,7 +182,7 @@ func follow(instance v1.MySQLBackupInstance, seen observed) decision {
 		if pause := pauseAfter(seen); seen.transfer.Lingers && !seen.transfer.Refused && pause > 0 {
 			return repeat(seen, pause)
 		}
-		return decision{stepFail, report.Problem{Reason: reasonOr(seen.transfer, transfer.ReasonPodsFailed), Message: report.Brief(seen.transfer.Message, report.LongestMessage), Stalled: true}}
+		return decision{stepFail, report.Problem{Reason: reasonOr(seen.transfer, protocol.ReasonPodsFailed), Message: report.Brief(seen.transfer.Message, report.LongestMessage), Stalled: true}}
 	case transfer.Running:
 		return decision{step: stepFollow}
 	case transfer.Pending, transfer.Succeeded:
@@ -192,7 +193,7 @@ func follow(instance v1.MySQLBackupInstance, seen observed) decision {
 // repeat retries where Kubernetes does not, because another container of the Pod still runs. The operator deletes the Job with its Pod, and
 // creates another Job.
 func repeat(seen observed, pause time.Duration) decision {
-	why := report.Problem{Reason: reasonOr(seen.transfer, transfer.ReasonPodsFailed), Message: "the last attempt failed, and another Job retries it, because another container of its Pod is still running: " + report.Brief(seen.transfer.Message, report.LongestMessage)}
+	why := report.Problem{Reason: reasonOr(seen.transfer, protocol.ReasonPodsFailed), Message: "the last attempt failed, and another Job retries it, because another container of its Pod is still running: " + report.Brief(seen.transfer.Message, report.LongestMessage)}
 	if seen.job.DeletionTimestamp != nil || seen.ended < pause {
 		return decision{stepWait, why}
 	}
@@ -215,27 +216,27 @@ func pending(instance v1.MySQLBackupInstance, seen observed) report.Problem {
 	state := seen.transfer
 	switch {
 	case seen.job.DeletionTimestamp != nil:
-		return report.Problem{Reason: transfer.ReasonScheduled, Message: "its Job is being deleted; then the operator creates another one"}
+		return report.Problem{Reason: protocol.ReasonScheduled, Message: "its Job is being deleted; then the operator creates another one"}
 	case seen.refused != "":
-		return report.Problem{Reason: transfer.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
-	case state.Reason == transfer.ReasonImagePullFailed:
+		return report.Problem{Reason: protocol.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
+	case state.Reason == protocol.ReasonImagePullFailed:
 		// kubelet's message alternates between two texts. Users need the name of the Pod.
 		return report.Problem{Reason: state.Reason, Message: fmt.Sprintf("the operator's image cannot be pulled for Pod %s; check that the node may pull it (kubectl describe pod %s shows more)", state.Pod, state.Pod), Stalled: true}
 	case state.Attempts > 0 && state.Reason != "":
 		return report.Problem{Reason: state.Reason, Message: "the last attempt failed, and Kubernetes retries it: " + report.Brief(state.Message, report.LongestMessage)}
 	}
 	// Something that the Pod needs may have been deleted after the Pod was created.
-	if found := obstacle(instance, seen); found != nil && found.Reason != transfer.ReasonClusterNotReady && found.Reason != transfer.ReasonWaitingForCluster {
+	if found := obstacle(instance, seen); found != nil && found.Reason != protocol.ReasonClusterNotReady && found.Reason != protocol.ReasonWaitingForCluster {
 		return *found
 	}
 	if found := volumePending(seen.claim); found != nil && state.Reason != "" {
 		return *found
 	}
-	return report.Problem{Reason: reasonOr(state, transfer.ReasonScheduled), Message: report.Brief(state.Message, report.LongestMessage)}
+	return report.Problem{Reason: reasonOr(state, protocol.ReasonScheduled), Message: report.Brief(state.Message, report.LongestMessage)}
 }
 
 func reasonOr(state transfer.State, reason string) string {
-	if state.Reason != "" && state.Reason != transfer.ReasonCompleted {
+	if state.Reason != "" && state.Reason != protocol.ReasonCompleted {
 		return state.Reason
 	}
 	return reason
@@ -258,15 +259,15 @@ func clusterObstacle(instance v1.MySQLBackupInstance, seen observed) *report.Pro
 	case seen.name == "" && seen.scheduleMissing:
 		return &report.Problem{Reason: reasonScheduleNotFound, Message: fmt.Sprintf("spec.schedule: MySQLBackupSchedule %q does not exist in namespace %q, and spec.cluster is empty; create the schedule, or create another instance with spec.cluster", instance.Spec.Schedule, namespace)}
 	case seen.cluster == nil:
-		return &report.Problem{Reason: transfer.ReasonClusterNotFound, Message: fmt.Sprintf("MySQLCluster %q does not exist in namespace %q; a backup must name a cluster of its own namespace, by its current name; create the cluster, or create another instance that names the right one", seen.name, namespace)}
+		return &report.Problem{Reason: protocol.ReasonClusterNotFound, Message: fmt.Sprintf("MySQLCluster %q does not exist in namespace %q; a backup must name a cluster of its own namespace, by its current name; create the cluster, or create another instance that names the right one", seen.name, namespace)}
 	case seen.cluster.DeletionTimestamp != nil:
-		return &report.Problem{Reason: transfer.ReasonClusterNotReady, Message: fmt.Sprintf("MySQLCluster %q is being deleted", seen.name)}
+		return &report.Problem{Reason: protocol.ReasonClusterNotReady, Message: fmt.Sprintf("MySQLCluster %q is being deleted", seen.name)}
 	case seen.cluster.Status.ReadyReplicas > 0:
 		return nil
 	case seen.cluster.Status.Primary == "":
-		return &report.Problem{Reason: transfer.ReasonWaitingForCluster, Message: fmt.Sprintf("MySQLCluster %q has no members yet; waiting until a member is ready (kubectl get mysqlcluster %s shows what the cluster waits for)", seen.name, seen.name)}
+		return &report.Problem{Reason: protocol.ReasonWaitingForCluster, Message: fmt.Sprintf("MySQLCluster %q has no members yet; waiting until a member is ready (kubectl get mysqlcluster %s shows what the cluster waits for)", seen.name, seen.name)}
 	}
-	return &report.Problem{Reason: transfer.ReasonClusterNotReady, Message: fmt.Sprintf("no member of MySQLCluster %q is ready; waiting until one is (kubectl get mysqlcluster %s shows the problem)", seen.name, seen.name)}
+	return &report.Problem{Reason: protocol.ReasonClusterNotReady, Message: fmt.Sprintf("no member of MySQLCluster %q is ready; waiting until one is (kubectl get mysqlcluster %s shows the problem)", seen.name, seen.name)}
 }
 
 func urlObstacle(_ v1.MySQLBackupInstance, seen observed) *report.Problem {
@@ -283,11 +284,11 @@ func claimObstacle(instance v1.MySQLBackupInstance, seen observed) *report.Probl
 	case name == "" || seen.claim == nil && isDefaultClaim(seen):
 		return nil
 	case seen.claim == nil:
-		return &report.Problem{Reason: transfer.ReasonClaimNotFound, Message: fmt.Sprintf("destination.claim: PersistentVolumeClaim %q does not exist in namespace %q; create it", name, instance.Namespace), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonClaimNotFound, Message: fmt.Sprintf("destination.claim: PersistentVolumeClaim %q does not exist in namespace %q; create it", name, instance.Namespace), Stalled: true}
 	case seen.claim.DeletionTimestamp != nil:
-		return &report.Problem{Reason: transfer.ReasonClaimNotFound, Message: fmt.Sprintf("PersistentVolumeClaim %q is being deleted; once it is gone, create it again", name), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonClaimNotFound, Message: fmt.Sprintf("PersistentVolumeClaim %q is being deleted; once it is gone, create it again", name), Stalled: true}
 	case seen.claim.Status.Phase == corev1.ClaimLost:
-		return &report.Problem{Reason: transfer.ReasonVolumePending, Message: fmt.Sprintf("PersistentVolumeClaim %q has lost its volume; delete the claim, or bring its volume back", name), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonVolumePending, Message: fmt.Sprintf("PersistentVolumeClaim %q has lost its volume; delete the claim, or bring its volume back", name), Stalled: true}
 	case instance.Status.Location == nil && isDefaultClaim(seen) && !isOurs(seen.claim.Labels):
 		return &report.Problem{Reason: report.ReasonForeignObject, Message: fmt.Sprintf("PersistentVolumeClaim %q exists already and was not made by this operator for backups; name it in destination.claim to store backups there, or rename it", name), Stalled: true}
 	}
@@ -307,5 +308,5 @@ func volumePending(claim *corev1.PersistentVolumeClaim) *report.Problem {
 	case claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName == "":
 		return &report.Problem{Reason: reasonNoStorageClass, Message: fmt.Sprintf("PersistentVolumeClaim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or delete the claim and set storageClassName", claim.Name), Stalled: true}
 	}
-	return &report.Problem{Reason: transfer.ReasonVolumePending, Message: fmt.Sprintf("PersistentVolumeClaim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", claim.Name, *claim.Spec.StorageClassName, claim.Name)}
+	return &report.Problem{Reason: protocol.ReasonVolumePending, Message: fmt.Sprintf("PersistentVolumeClaim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", claim.Name, *claim.Spec.StorageClassName, claim.Name)}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -100,38 +101,38 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 		},
 		"a cluster that does not exist, was renamed, or is in another namespace": {
 			instance: fresh(), seen: calm(func(s *observed) { s.cluster = nil }),
-			want: stepWait, reason: transfer.ReasonClusterNotFound, says: []string{`"db" does not exist in namespace "shop"`, "create the cluster, or create another instance"},
+			want: stepWait, reason: protocol.ReasonClusterNotFound, says: []string{`"db" does not exist in namespace "shop"`, "create the cluster, or create another instance"},
 		},
 		"a cluster that is being deleted": {
 			instance: fresh(), seen: calm(func(s *observed) { s.cluster.DeletionTimestamp = &metav1.Time{Time: born()} }),
-			want: stepWait, reason: transfer.ReasonClusterNotReady, says: []string{"is being deleted"},
+			want: stepWait, reason: protocol.ReasonClusterNotReady, says: []string{"is being deleted"},
 		},
 		"a cluster without members yet": {
 			instance: fresh(), seen: calm(func(s *observed) { s.cluster.Status = v1.MySQLClusterStatus{} }),
-			want: stepWait, reason: transfer.ReasonWaitingForCluster, says: []string{"has no members yet"},
+			want: stepWait, reason: protocol.ReasonWaitingForCluster, says: []string{"has no members yet"},
 		},
 		"a cluster without a ready member": {
 			instance: fresh(), seen: calm(func(s *observed) { s.cluster.Status.ReadyReplicas = 0 }),
-			want: stepWait, reason: transfer.ReasonClusterNotReady, says: []string{"no member", "kubectl get mysqlcluster db"},
+			want: stepWait, reason: protocol.ReasonClusterNotReady, says: []string{"no member", "kubectl get mysqlcluster db"},
 		},
 		"a URL that is invalid": {
 			instance: fresh(), seen: calm(func(s *observed) { s.urlFault = errors.New("read destination.url: odd") }),
 			want: stepWait, reason: reasonURLInvalid, stalled: true, says: []string{"destination.url: odd"},
 		},
 		"a Secret that does not exist": {
-			instance: fresh(), seen: s3(nil, false), want: stepWait, reason: transfer.ReasonCredentialsNotFound, stalled: true,
+			instance: fresh(), seen: s3(nil, false), want: stepWait, reason: protocol.ReasonCredentialsNotFound, stalled: true,
 			says: []string{`Secret "s3" does not exist in namespace "shop"`, "s3://bucket/"},
 		},
 		"a Secret with half of the credentials": {
 			instance: fresh(), seen: s3(map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "ca.crt": []byte("c")}, true),
-			want: stepWait, reason: transfer.ReasonCredentialsNotFound, stalled: true, says: []string{`"s3" is missing keys`, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
+			want: stepWait, reason: protocol.ReasonCredentialsNotFound, stalled: true, says: []string{`"s3" is missing keys`, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
 		},
 		"a Secret that does not name the endpoint": {
-			instance: fresh(), seen: elsewhere(""), want: stepWait, reason: transfer.ReasonDestinationRefused, stalled: true,
+			instance: fresh(), seen: elsewhere(""), want: stepWait, reason: protocol.ReasonDestinationRefused, stalled: true,
 			says: []string{"destination.url", "endpoint=https://store.example", `add the key "endpoint" with its URL to the destination's Secret`},
 		},
 		"the identity of a Pod, and an endpoint": {
-			instance: fresh(), want: stepWait, reason: transfer.ReasonDestinationRefused, stalled: true,
+			instance: fresh(), want: stepWait, reason: protocol.ReasonDestinationRefused, stalled: true,
 			seen: calm(func(s *observed) {
 				s.location = v1.BackupLocation{URL: "gs://bucket/shop?endpoint=https://store.example", ServiceAccountName: "cloudy"}
 			}),
@@ -139,20 +140,20 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 		},
 		"a Secret that names the endpoint": {instance: fresh(), seen: elsewhere("https://store.example"), want: stepBegin},
 		"a key that does not exist": {
-			instance: fresh(), seen: encrypted(nil, false), want: stepWait, reason: transfer.ReasonEncryptionKeyNotFound, stalled: true,
+			instance: fresh(), seen: encrypted(nil, false), want: stepWait, reason: protocol.ReasonEncryptionKeyNotFound, stalled: true,
 			says: []string{`Secret "age" does not exist`, "recipient"},
 		},
 		"a Secret without a key": {
-			instance: fresh(), seen: encrypted(map[string][]byte{"key": []byte("x")}, true), want: stepWait, reason: transfer.ReasonEncryptionKeyNotFound, stalled: true,
+			instance: fresh(), seen: encrypted(map[string][]byte{"key": []byte("x")}, true), want: stepWait, reason: protocol.ReasonEncryptionKeyNotFound, stalled: true,
 			says: []string{`neither "recipient"`, `nor "identity"`},
 		},
 		"a key that is invalid": {
-			instance: fresh(), seen: encrypted(map[string][]byte{"recipient": []byte("x")}, true), want: stepWait, reason: transfer.ReasonEncryptionKeyInvalid, stalled: true,
+			instance: fresh(), seen: encrypted(map[string][]byte{"recipient": []byte("x")}, true), want: stepWait, reason: protocol.ReasonEncryptionKeyInvalid, stalled: true,
 			says: []string{`Secret "age"`},
 		},
 		"a claim that the user names and that is not there": {instance: fresh(), seen: calm(func(s *observed) {
 			s.settings.Destination, s.location.Claim = &v1.BackupDestination{Claim: "nas"}, "nas"
-		}), want: stepWait, reason: transfer.ReasonClaimNotFound, stalled: true, says: []string{`"nas" does not exist in namespace "shop"`}},
+		}), want: stepWait, reason: protocol.ReasonClaimNotFound, stalled: true, says: []string{`"nas" does not exist in namespace "shop"`}},
 		"a claim of that name that the operator did not create": {
 			instance: fresh(), seen: calm(func(s *observed) { s.claim = claimNamed("db-backups", nil, corev1.ClaimBound) }),
 			want: stepWait, reason: report.ReasonForeignObject, stalled: true, says: []string{"was not made by this operator", "destination.claim"},
@@ -160,9 +161,9 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 		"a claim that is being deleted": {instance: fresh(), seen: calm(func(s *observed) {
 			s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimBound)
 			s.claim.DeletionTimestamp = &metav1.Time{Time: born()}
-		}), want: stepWait, reason: transfer.ReasonClaimNotFound, stalled: true, says: []string{"is being deleted"}},
+		}), want: stepWait, reason: protocol.ReasonClaimNotFound, stalled: true, says: []string{"is being deleted"}},
 		"also when only the Job is missing": {
-			instance: fresh(begins), seen: calm(func(s *observed) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
+			instance: fresh(begins), seen: calm(func(s *observed) { s.cluster = nil }), want: stepWait, reason: protocol.ReasonClusterNotFound,
 		},
 	})
 }
@@ -172,28 +173,28 @@ func TestABackupHasItsTime(t *testing.T) {
 	late := waited(24 * time.Hour)
 	runStories(t, map[string]story{
 		"a moment before the deadline it still waits": {
-			instance: fresh(), seen: calm(waited(24*time.Hour-time.Second), func(s *observed) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
+			instance: fresh(), seen: calm(waited(24*time.Hour-time.Second), func(s *observed) { s.cluster = nil }), want: stepWait, reason: protocol.ReasonClusterNotFound,
 		},
 		"at the deadline it fails, and reports what it waited for": {
-			instance: fresh(), seen: calm(late, func(s *observed) { s.cluster = nil }), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true,
+			instance: fresh(), seen: calm(late, func(s *observed) { s.cluster = nil }), want: stepFail, reason: protocol.ReasonDeadlineExceeded, stalled: true,
 			says: []string{"activeDeadlineSeconds (24h0m0s)", `"db" does not exist`},
 		},
-		"also if nothing is missing: the user set the deadline": {instance: fresh(), seen: calm(late), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true},
+		"also if nothing is missing: the user set the deadline": {instance: fresh(), seen: calm(late), want: stepFail, reason: protocol.ReasonDeadlineExceeded, stalled: true},
 		"Kubernetes ends an existing Job":                       {instance: fresh(begins), seen: calm(late, working(transfer.State{Phase: transfer.Running})), want: stepFollow},
 		"but its Pods may never end: the node is gone": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running, Message: "Pod x is being deleted"}), due(3600, time.Hour+patience+time.Second)),
-			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"1h0m0s", "nightly-1-backup", "Pod x is being deleted"},
+			want: stepFail, reason: protocol.ReasonDeadlineExceeded, stalled: true, says: []string{"1h0m0s", "nightly-1-backup", "Pod x is being deleted"},
 		},
 		"the Pods have time to end": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Hour+patience)), want: stepFollow,
 		},
 		"nor a deleted Job with the finalizer of another client": {
 			instance: fresh(begins, isReplaced), seen: calm(working(transfer.State{Phase: transfer.Pending}), due(3600, time.Hour+patience+time.Second)),
-			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true,
+			want: stepFail, reason: protocol.ReasonDeadlineExceeded, stalled: true,
 		},
 		"a failed Job has its own reason": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonCopyFailed}), due(3600, 24*time.Hour)),
-			want: stepFail, reason: transfer.ReasonCopyFailed, stalled: true,
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Reason: protocol.ReasonCopyFailed}), due(3600, 24*time.Hour)),
+			want: stepFail, reason: protocol.ReasonCopyFailed, stalled: true,
 		},
 		"the clock may be far ahead of the API server's": {
 			instance: fresh(begins), seen: calm(late, working(transfer.State{Phase: transfer.Running}), due(3600, time.Second)), want: stepFollow,
@@ -203,7 +204,7 @@ func TestABackupHasItsTime(t *testing.T) {
 		},
 		"Kubernetes ends it, and its Pods do not end": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Second), func(s *observed) { s.doomed = patience + time.Second }),
-			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"whether the node of its Pod still exists"},
+			want: stepFail, reason: protocol.ReasonDeadlineExceeded, stalled: true, says: []string{"whether the node of its Pod still exists"},
 		},
 		"a Job that succeeded completes":    {instance: fresh(begins), seen: calm(working(succeeded(nil)), due(3600, 24*time.Hour)), want: stepComplete},
 		"a completed backup stays complete": {instance: fresh(begins), seen: calm(late, working(succeeded(nil))), want: stepComplete},
@@ -215,45 +216,45 @@ func TestABackupIsFollowed(t *testing.T) {
 	runStories(t, map[string]story{
 		"its Pod is running": {instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running})), want: stepFollow},
 		"no node fits": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonUnschedulable, Message: "Pod x waits for a node: none"})),
-			want: stepWait, reason: transfer.ReasonUnschedulable, says: []string{"none"},
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: protocol.ReasonUnschedulable, Message: "Pod x waits for a node: none"})),
+			want: stepWait, reason: protocol.ReasonUnschedulable, says: []string{"none"},
 		},
 		"its volume has no class": {
 			instance: fresh(begins), want: stepWait, reason: reasonNoStorageClass, stalled: true, says: []string{"no default StorageClass"},
-			seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonVolumePending}), func(s *observed) {
+			seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: protocol.ReasonVolumePending}), func(s *observed) {
 				s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimPending)
 			}),
 		},
 		"its image cannot be pulled, in a message that does not alternate": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Pod: "x", Reason: transfer.ReasonImagePullFailed, Message: "ImagePullBackOff: now"})),
-			want: stepWait, reason: transfer.ReasonImagePullFailed, stalled: true, says: []string{"kubectl describe pod x"},
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Pod: "x", Reason: protocol.ReasonImagePullFailed, Message: "ImagePullBackOff: now"})),
+			want: stepWait, reason: protocol.ReasonImagePullFailed, stalled: true, says: []string{"kubectl describe pod x"},
 		},
 		"Kubernetes refuses its Pod": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *observed) { s.refused = "exceeded quota" }),
-			want: stepWait, reason: transfer.ReasonPodsNotCreated, stalled: true, says: []string{"exceeded quota"},
+			want: stepWait, reason: protocol.ReasonPodsNotCreated, stalled: true, says: []string{"exceeded quota"},
 		},
 		"an attempt failed and is retried": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: transfer.ReasonDonorBusy, Message: "db-1 gives a copy"})),
-			want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"retries it", "db-1 gives a copy"},
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: protocol.ReasonDonorBusy, Message: "db-1 gives a copy"})),
+			want: stepWait, reason: protocol.ReasonDonorBusy, says: []string{"retries it", "db-1 gives a copy"},
 		},
 		"its cluster is deleted before its Pod starts": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Message: "is starting"}), func(s *observed) { s.cluster = nil }),
-			want: stepWait, reason: transfer.ReasonClusterNotFound,
+			want: stepWait, reason: protocol.ReasonClusterNotFound,
 		},
 		"a user deletes its Job": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *observed) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
-			want: stepWait, reason: transfer.ReasonScheduled, says: []string{"creates another one"},
+			want: stepWait, reason: protocol.ReasonScheduled, says: []string{"creates another one"},
 		},
 		"but not while a Pod of it may still write": {
-			instance: fresh(begins), seen: calm(func(s *observed) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonScheduled, says: []string{"waiting for a Pod of its previous Job to end"},
+			instance: fresh(begins), seen: calm(func(s *observed) { s.pods = 1 }), want: stepWait, reason: protocol.ReasonScheduled, says: []string{"waiting for a Pod of its previous Job to end"},
 		},
 		"and the operator creates another Job": {instance: fresh(begins), seen: calm(), want: stepStart},
 		"it was refused": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Attempts: 1, Reason: transfer.ReasonDestinationOccupied, Message: "holds another backup"})),
-			want: stepFail, reason: transfer.ReasonDestinationOccupied, stalled: true, says: []string{"holds another backup"},
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Attempts: 1, Reason: protocol.ReasonDestinationOccupied, Message: "holds another backup"})),
+			want: stepFail, reason: protocol.ReasonDestinationOccupied, stalled: true, says: []string{"holds another backup"},
 		},
 		"its Pods failed and did not report why": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Attempts: 7})), want: stepFail, reason: transfer.ReasonPodsFailed, stalled: true,
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Attempts: 7})), want: stepFail, reason: protocol.ReasonPodsFailed, stalled: true,
 		},
 	})
 }
@@ -292,7 +293,7 @@ func TestOnlyThePodsWordMakesABackupCompleted(t *testing.T) {
 	t.Parallel()
 	unproven := func(state transfer.State, change ...func(*story)) story {
 		told := story{
-			instance: fresh(begins), seen: calm(working(state)), want: stepFail, reason: transfer.ReasonPodsFailed, stalled: true,
+			instance: fresh(begins), seen: calm(working(state)), want: stepFail, reason: protocol.ReasonPodsFailed, stalled: true,
 			says: []string{"there may be a good backup", "backup verify --from file:///shop/db/nightly-1 (in the volume of claim db-backups)"},
 		}
 		for _, one := range change {
@@ -304,17 +305,17 @@ func TestOnlyThePodsWordMakesABackupCompleted(t *testing.T) {
 	runStories(t, map[string]story{
 		"it reports everything": {instance: fresh(begins), seen: calm(working(succeeded(nil))), want: stepComplete},
 		"it reports nothing: another Pod checks": {
-			instance: fresh(begins), seen: calm(working(gone)), want: stepAsk, reason: transfer.ReasonScheduled, says: []string{"its Pod is gone", "checks the destination"},
+			instance: fresh(begins), seen: calm(working(gone)), want: stepAsk, reason: protocol.ReasonScheduled, says: []string{"its Pod is gone", "checks the destination"},
 		},
 		"the other Pod reports nothing either": unproven(gone, func(s *story) { s.seen.former = 1 }),
 		"and there is no time to check":        unproven(gone, func(s *story) { waited(24 * time.Hour)(&s.seen) }),
 		"and its cluster is gone":              unproven(gone, func(s *story) { s.seen.cluster = nil }),
 		"and another backup replaces it":       unproven(gone, func(s *story) { isReplaced(&s.instance) }),
-		"it reports no checksum":               unproven(succeeded(func(o *transfer.Outcome) { o.Checksum = "" })),
-		"it reports no size":                   unproven(succeeded(func(o *transfer.Outcome) { o.Size = 0 })),
-		"it copied nothing":                    unproven(succeeded(func(o *transfer.Outcome) { o.DataSize = 0 })),
-		"it reports a failure":                 unproven(succeeded(func(o *transfer.Outcome) { o.Reason = transfer.ReasonCopyFailed })),
-		"it reports on another":                unproven(succeeded(func(o *transfer.Outcome) { o.UID = "uid-0" })),
+		"it reports no checksum":               unproven(succeeded(func(o *protocol.Outcome) { o.Checksum = "" })),
+		"it reports no size":                   unproven(succeeded(func(o *protocol.Outcome) { o.Size = 0 })),
+		"it copied nothing":                    unproven(succeeded(func(o *protocol.Outcome) { o.DataSize = 0 })),
+		"it reports a failure":                 unproven(succeeded(func(o *protocol.Outcome) { o.Reason = protocol.ReasonCopyFailed })),
+		"it reports on another":                unproven(succeeded(func(o *protocol.Outcome) { o.UID = "uid-0" })),
 		"it reported just before it was replaced": {
 			instance: fresh(begins, isReplaced), seen: calm(working(succeeded(nil))), want: stepComplete,
 		},
@@ -325,13 +326,13 @@ func TestABackupIsReplaced(t *testing.T) {
 	t.Parallel()
 	running := working(transfer.State{Phase: transfer.Running})
 	runStories(t, map[string]story{
-		"before it began":      {instance: fresh(isReplaced), seen: calm(), want: stepFail, reason: transfer.ReasonReplaced, stalled: true},
-		"before its Job":       {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: transfer.ReasonReplaced, stalled: true},
-		"while it runs":        {instance: fresh(begins, isReplaced), seen: calm(running), want: stepStop, reason: transfer.ReasonReplaced},
-		"its Job is ending":    {instance: fresh(begins, isReplaced), seen: calm(running, func(s *observed) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }), want: stepWait, reason: transfer.ReasonReplaced},
-		"its Pod is ending":    {instance: fresh(begins, isReplaced), seen: calm(func(s *observed) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonReplaced},
-		"all of it has ended":  {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: transfer.ReasonReplaced, stalled: true, says: []string{"concurrencyPolicy Replace"}},
-		"it had failed before": {instance: fresh(begins, isReplaced), seen: calm(working(transfer.State{Phase: transfer.Failed})), want: stepFail, reason: transfer.ReasonReplaced, stalled: true},
+		"before it began":      {instance: fresh(isReplaced), seen: calm(), want: stepFail, reason: protocol.ReasonReplaced, stalled: true},
+		"before its Job":       {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: protocol.ReasonReplaced, stalled: true},
+		"while it runs":        {instance: fresh(begins, isReplaced), seen: calm(running), want: stepStop, reason: protocol.ReasonReplaced},
+		"its Job is ending":    {instance: fresh(begins, isReplaced), seen: calm(running, func(s *observed) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }), want: stepWait, reason: protocol.ReasonReplaced},
+		"its Pod is ending":    {instance: fresh(begins, isReplaced), seen: calm(func(s *observed) { s.pods = 1 }), want: stepWait, reason: protocol.ReasonReplaced},
+		"all of it has ended":  {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: protocol.ReasonReplaced, stalled: true, says: []string{"concurrencyPolicy Replace"}},
+		"it had failed before": {instance: fresh(begins, isReplaced), seen: calm(working(transfer.State{Phase: transfer.Failed})), want: stepFail, reason: protocol.ReasonReplaced, stalled: true},
 	})
 }
 
@@ -339,19 +340,19 @@ func TestABackupIsReplaced(t *testing.T) {
 func TestABackupBesideOtherContainers(t *testing.T) {
 	t.Parallel()
 	lingering := func(attempts int32, change ...func(*observed)) observed {
-		state := transfer.State{Phase: transfer.Failed, Lingers: true, Attempts: attempts, Reason: transfer.ReasonDonorBusy, Message: "db-1 gives a copy"}
+		state := transfer.State{Phase: transfer.Failed, Lingers: true, Attempts: attempts, Reason: protocol.ReasonDonorBusy, Message: "db-1 gives a copy"}
 		return calm(append([]func(*observed){working(state)}, change...)...)
 	}
 	after := func(wait time.Duration) func(*observed) { return func(s *observed) { s.ended = wait } }
 	runStories(t, map[string]story{
-		"it failed, and the other container still runs": {instance: fresh(begins), seen: lingering(1, after(9*time.Second)), want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"another container", "db-1 gives a copy"}},
-		"after a while another Job retries":             {instance: fresh(begins), seen: lingering(1, after(10*time.Second)), want: stepAsk, reason: transfer.ReasonDonorBusy, says: []string{"retries it"}},
-		"after a longer while the second time":          {instance: fresh(begins), seen: lingering(1, after(19*time.Second), func(s *observed) { s.former = 1 }), want: stepWait, reason: transfer.ReasonDonorBusy},
+		"it failed, and the other container still runs": {instance: fresh(begins), seen: lingering(1, after(9*time.Second)), want: stepWait, reason: protocol.ReasonDonorBusy, says: []string{"another container", "db-1 gives a copy"}},
+		"after a while another Job retries":             {instance: fresh(begins), seen: lingering(1, after(10*time.Second)), want: stepAsk, reason: protocol.ReasonDonorBusy, says: []string{"retries it"}},
+		"after a longer while the second time":          {instance: fresh(begins), seen: lingering(1, after(19*time.Second), func(s *observed) { s.former = 1 }), want: stepWait, reason: protocol.ReasonDonorBusy},
 		"not while the Job is being deleted": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *observed) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
-			want: stepWait, reason: transfer.ReasonDonorBusy},
-		"not indefinitely": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *observed) { s.former = transfer.Retries }), want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
+			want: stepWait, reason: protocol.ReasonDonorBusy},
+		"not indefinitely": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *observed) { s.former = transfer.Retries }), want: stepFail, reason: protocol.ReasonDonorBusy, stalled: true},
 		"not a refusal": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *observed) { s.transfer.Refused = true }),
-			want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
+			want: stepFail, reason: protocol.ReasonDonorBusy, stalled: true},
 		"a completed backup stays complete": {instance: fresh(begins), seen: calm(working(succeeded(nil)), func(s *observed) { s.transfer.Lingers = true }), want: stepComplete},
 	})
 }

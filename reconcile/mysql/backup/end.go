@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -171,7 +172,7 @@ func stuckRemoval(seen deletionObserved) string {
 
 // isVolumeBlocked reports whether another backup may block the volume for the Pod that deletes. That backup has its own deadline.
 func isVolumeBlocked(seen deletionObserved) bool {
-	return seen.shared && seen.state.Phase == transfer.Pending && seen.state.Reason != transfer.ReasonImagePullFailed
+	return seen.shared && seen.state.Phase == transfer.Pending && seen.state.Reason != protocol.ReasonImagePullFailed
 }
 
 // decideRemoval follows the Job that deletes the data. Kubernetes spaces its attempts so that it fails after about the time of patience. A
@@ -204,7 +205,7 @@ func decideFailed(seen deletionObserved) (what deletionStep, because string) {
 	switch {
 	case isRepeated(seen):
 		return deletionStepClear, "deleting its data; the last attempt failed, and another Job retries it: " + why
-	case seen.shared && seen.state.Reason == transfer.ReasonDeadlineExceeded:
+	case seen.shared && seen.state.Reason == protocol.ReasonDeadlineExceeded:
 		return deletionStepClear, "deleting its data; the Job waited for another backup on the volume until its deadline, and another Job retries it: " + why
 	}
 	return deletionStepAbandon, why

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -110,9 +111,9 @@ func TestAnInstanceGoes(t *testing.T) {
 		"an attempt failed":                                     {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, state: transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: "X", Message: "no answer"}}, want: deletionStepWait, says: "no answer"},
 		"no Pod ever started":                                   {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, tried: long, state: transfer.State{Phase: transfer.Pending, Message: "no node"}}, want: deletionStepAbandon, says: "no node"},
 		"no Pod could start because of another backup":          {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, tried: long, shared: true, state: transfer.State{Phase: transfer.Pending, Message: "attached elsewhere"}}, want: deletionStepWait, says: "attached elsewhere"},
-		"its deadline passed because of another backup":         {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, tried: long, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDeadlineExceeded, Message: "attached elsewhere"}}, want: deletionStepClear, says: "attached elsewhere"},
-		"its deadline passed, and nothing blocked it":           {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, tried: long, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDeadlineExceeded, Message: "slow"}}, want: deletionStepAbandon, says: "slow"},
-		"a failure during another backup is a failure":          {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDestinationRefused, Message: "read-only"}}, want: deletionStepAbandon, says: "read-only"},
+		"its deadline passed because of another backup":         {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, tried: long, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: protocol.ReasonDeadlineExceeded, Message: "attached elsewhere"}}, want: deletionStepClear, says: "attached elsewhere"},
+		"its deadline passed, and nothing blocked it":           {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, tried: long, state: transfer.State{Phase: transfer.Failed, Reason: protocol.ReasonDeadlineExceeded, Message: "slow"}}, want: deletionStepAbandon, says: "slow"},
+		"a failure during another backup is a failure":          {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: protocol.ReasonDestinationRefused, Message: "read-only"}}, want: deletionStepAbandon, says: "read-only"},
 		"its Job does not end because of another backup":        {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: transfer.State{Phase: transfer.Pending, Message: "attached elsewhere"}}, want: deletionStepWait, says: "attached elsewhere"},
 		"its Job does not end, and runs during another backup":  {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: working}, want: deletionStepAbandon, says: "within 6h0m0s"},
 		"the Pod that deletes has a deletion timestamp":         {instance: fresh(begins, goes), seen: deletionObserved{removal: removal, stopping: deleting(patience), state: working}, want: deletionStepWait, says: "deleting its data; Pod nightly-1-delete-x is being deleted: delete the node"},

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -78,15 +79,15 @@ func due(seconds int64, since time.Duration) func(*observed) {
 	}
 }
 
-func good() *transfer.Outcome {
-	return &transfer.Outcome{
-		Reason: transfer.ReasonCompleted, Source: "db-1", ServerVersion: "9.7.4", GTIDExecuted: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5",
+func good() *protocol.Outcome {
+	return &protocol.Outcome{
+		Reason: protocol.ReasonCompleted, Source: "db-1", ServerVersion: "9.7.4", GTIDExecuted: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5",
 		Checksum: "sha256:abc", DataSize: 3 << 30, Size: 1 << 30, UID: "uid-1",
-		Spent: &transfer.Spent{Wait: 300, Copy: 40000, Rest: 0, Upload: 10250, Finish: -1},
+		Spent: &protocol.Spent{Wait: 300, Copy: 40000, Rest: 0, Upload: 10250, Finish: -1},
 	}
 }
 
-func succeeded(change func(*transfer.Outcome)) transfer.State {
+func succeeded(change func(*protocol.Outcome)) transfer.State {
 	outcome := good()
 	if change != nil {
 		change(outcome)

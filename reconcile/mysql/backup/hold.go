@@ -12,6 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -87,7 +88,7 @@ func (r *reconciler) removingFor(instance v1.MySQLBackupInstance, now time.Time)
 // of the spec does not count: both raise the generation.
 func heldSince(instance v1.MySQLBackupInstance) (time.Time, bool) {
 	said := meta.FindStatusCondition(instance.Status.Conditions, v1.ConditionStalled)
-	if said == nil || said.Reason != transfer.ReasonDestinationRefused || said.ObservedGeneration != instance.Generation {
+	if said == nil || said.Reason != protocol.ReasonDestinationRefused || said.ObservedGeneration != instance.Generation {
 		return time.Time{}, false
 	}
 	return said.LastTransitionTime.Time, true
@@ -101,9 +102,9 @@ func waitForUserOutcome(instance v1.MySQLBackupInstance, because string, now tim
 		instance.Status.Conditions = slices.Clone(instance.Status.Conditions)
 		meta.RemoveStatusCondition(&instance.Status.Conditions, v1.ConditionStalled)
 	}
-	outcome := reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: transfer.ReasonDestinationRefused, Message: because, Stalled: true}, now), RequeueAfter: lookForMend}
+	outcome := reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: protocol.ReasonDestinationRefused, Message: because, Stalled: true}, now), RequeueAfter: lookForMend}
 	if !waits {
-		outcome.Events = []reconcile.Event{{Type: reconcile.Warning, Reason: transfer.ReasonDestinationRefused, Action: "Delete", Note: because}}
+		outcome.Events = []reconcile.Event{{Type: reconcile.Warning, Reason: protocol.ReasonDestinationRefused, Action: "Delete", Note: because}}
 	}
 	return outcome
 }

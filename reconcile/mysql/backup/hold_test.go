@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -106,9 +107,9 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 		"the second's clock is a day ahead":         {terms: []spell{{0, 10, 0}, {10, 20, 24 * time.Hour}}, leaves: -1},
 		"the first's was a year ahead":              {terms: []spell{{0, 20, 8760 * time.Hour}, {20, 44, 0}}, leaves: -1},
 		"the first's was a year behind":             {terms: []spell{{0, 2, -8760 * time.Hour}, {2, 20, 0}}, leaves: -1},
-		"the backup had failed for another reason":  {before: stalled(transfer.ReasonDestinationFull), terms: daily, leaves: 49},
-		"it had failed for the same, long ago":      {before: stalled(transfer.ReasonDestinationRefused), terms: daily, leaves: 49},
-		"and its deletion is first seen days later": {before: stalled(transfer.ReasonDestinationRefused), terms: []spell{{from: 100, to: 120}}, leaves: -1},
+		"the backup had failed for another reason":  {before: stalled(protocol.ReasonDestinationFull), terms: daily, leaves: 49},
+		"it had failed for the same, long ago":      {before: stalled(protocol.ReasonDestinationRefused), terms: daily, leaves: 49},
+		"and its deletion is first seen days later": {before: stalled(protocol.ReasonDestinationRefused), terms: []spell{{from: 100, to: 120}}, leaves: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,7 +135,7 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 func TestWhatIsToldLeftIsLeft(t *testing.T) {
 	t.Parallel()
 	instance := fresh(begins, goes)
-	instance.Status = deletionStatus(instance, report.Problem{Reason: transfer.ReasonDataLeft, Message: "the data remains", Stalled: true}, after(50*time.Hour))
+	instance.Status = deletionStatus(instance, report.Problem{Reason: protocol.ReasonDataLeft, Message: "the data remains", Stalled: true}, after(50*time.Hour))
 	if what, _ := decideEnd(instance, deletionObserved{now: after(51 * time.Hour), credentialsRefused: "not sent"}); what != deletionStepAbandon {
 		t.Errorf("decided to %s", what)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -93,7 +94,7 @@ func TestWhoIsUnsureSaysSo(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"it does not answer":  {&markUnknownError{errors.New("connection refused")}, transfer.ReasonDeleting, "not deleted yet: check whether the schedule that marked it still exists: connection refused"},
+		"it does not answer":  {&markUnknownError{errors.New("connection refused")}, protocol.ReasonDeleting, "not deleted yet: check whether the schedule that marked it still exists: connection refused"},
 		"it may not be read":  {&markUnknownError{apierrors.NewForbidden(schedules, "nightly", errors.New("no permission"))}, report.ReasonForbidden, "grant the permission"},
 		"a retry may succeed": {err: errors.New("connection refused")},
 	} {

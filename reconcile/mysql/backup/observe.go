@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -47,7 +48,7 @@ type observed struct {
 	// refused is why Kubernetes creates no Pod for the Job, in its own words.
 	refused string
 	// progress is what the running Pod reports; nil if it does not answer.
-	progress *transfer.Progress
+	progress *protocol.Progress
 }
 
 // secret is a Secret that a backup needs.
@@ -121,11 +122,11 @@ func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBacku
 // transferOf returns what a Job and its Pods report. While the latest Pod has no reason yet, the failure of the Pod before it is more
 // useful.
 func transferOf(job *batchv1.Job, own []corev1.Pod) transfer.State {
-	state := transfer.Observe(transfer.CommandBackup, job, own)
+	state := transfer.Observe(protocol.CommandBackup, job, own)
 	if state.Phase != transfer.Pending || state.Reason != "" || len(own) < 2 {
 		return state
 	}
-	before := transfer.Observe(transfer.CommandBackup, job, slices.DeleteFunc(slices.Clone(own), func(pod corev1.Pod) bool { return pod.Name == state.Pod }))
+	before := transfer.Observe(protocol.CommandBackup, job, slices.DeleteFunc(slices.Clone(own), func(pod corev1.Pod) bool { return pod.Name == state.Pod }))
 	if before.Phase == transfer.Pending && before.Outcome != nil {
 		state.Reason, state.Message = before.Reason, before.Message
 	}
@@ -134,7 +135,7 @@ func transferOf(job *batchv1.Job, own []corev1.Pod) transfer.State {
 
 // reportWithoutJob returns what the Pods of a backup report whose Job is gone. A Pod that was deleted may have completed the backup before.
 func reportWithoutJob(instance v1.MySQLBackupInstance, all []corev1.Pod) transfer.State {
-	state := transfer.Observe(transfer.CommandBackup, &batchv1.Job{}, slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isBackupPod(pod) }))
+	state := transfer.Observe(protocol.CommandBackup, &batchv1.Job{}, slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isBackupPod(pod) }))
 	if state.Phase == transfer.Succeeded && state.Outcome != nil && state.Outcome.UID == string(instance.UID) {
 		return state
 	}

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 // attempt is the number-th Pod of the Job nightly-1-backup.
-func attempt(number int, phase corev1.PodPhase, outcome transfer.Outcome) corev1.Pod {
+func attempt(number int, phase corev1.PodPhase, outcome protocol.Outcome) corev1.Pod {
 	message, err := outcome.Encode()
 	if err != nil {
 		panic(err)
@@ -28,7 +29,7 @@ func attempt(number int, phase corev1.PodPhase, outcome transfer.Outcome) corev1
 	if phase == corev1.PodFailed || phase == corev1.PodSucceeded {
 		ended := &corev1.ContainerStateTerminated{Message: string(message)}
 		if phase == corev1.PodFailed {
-			ended.ExitCode = transfer.ExitRetry
+			ended.ExitCode = protocol.ExitRetry
 		}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "backup", State: corev1.ContainerState{Terminated: ended}}}
 	}
@@ -38,7 +39,7 @@ func attempt(number int, phase corev1.PodPhase, outcome transfer.Outcome) corev1
 // TestWhyTheLastAttemptFailedIsToldUntilThereIsMore: the reason stays while the next Pod is only starting.
 func TestWhyTheLastAttemptFailedIsToldUntilThereIsMore(t *testing.T) {
 	t.Parallel()
-	busy := transfer.Outcome{Reason: transfer.ReasonDonorBusy, Message: "busy"}
+	busy := protocol.Outcome{Reason: protocol.ReasonDonorBusy, Message: "busy"}
 	failed := &batchv1.Job{Status: batchv1.JobStatus{Failed: 1}}
 	for name, test := range map[string]struct {
 		pods   []corev1.Pod
@@ -46,9 +47,9 @@ func TestWhyTheLastAttemptFailedIsToldUntilThereIsMore(t *testing.T) {
 		reason string
 	}{
 		"the first is being started": {[]corev1.Pod{attempt(1, corev1.PodPending, busy)}, transfer.Pending, ""},
-		"the first failed":           {[]corev1.Pod{attempt(1, corev1.PodFailed, busy)}, transfer.Pending, transfer.ReasonDonorBusy},
+		"the first failed":           {[]corev1.Pod{attempt(1, corev1.PodFailed, busy)}, transfer.Pending, protocol.ReasonDonorBusy},
 		"the second is being started": {
-			[]corev1.Pod{attempt(1, corev1.PodFailed, busy), attempt(2, corev1.PodPending, busy)}, transfer.Pending, transfer.ReasonDonorBusy,
+			[]corev1.Pod{attempt(1, corev1.PodFailed, busy), attempt(2, corev1.PodPending, busy)}, transfer.Pending, protocol.ReasonDonorBusy,
 		},
 		"the second is running": {[]corev1.Pod{attempt(1, corev1.PodFailed, busy), attempt(2, corev1.PodRunning, busy)}, transfer.Running, ""},
 	} {
@@ -76,7 +77,7 @@ func TestTheLastWordOfAPodWhoseJobIsGone(t *testing.T) {
 		"it is complete":            {[]corev1.Pod{attempt(1, corev1.PodSucceeded, *good())}, transfer.Succeeded},
 		"it is another instance's":  {[]corev1.Pod{attempt(1, corev1.PodSucceeded, other)}, ""},
 		"it has no UID":             {[]corev1.Pod{attempt(1, corev1.PodSucceeded, unknown)}, ""},
-		"it was ended":              {[]corev1.Pod{attempt(1, corev1.PodFailed, transfer.Outcome{Reason: transfer.ReasonInterrupted})}, ""},
+		"it was ended":              {[]corev1.Pod{attempt(1, corev1.PodFailed, protocol.Outcome{Reason: protocol.ReasonInterrupted})}, ""},
 		"it is running":             {[]corev1.Pod{attempt(1, corev1.PodRunning, *good())}, ""},
 		"complete, then another is": {[]corev1.Pod{attempt(1, corev1.PodSucceeded, *good()), attempt(2, corev1.PodRunning, *good())}, transfer.Succeeded},
 	} {

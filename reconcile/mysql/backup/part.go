@@ -15,6 +15,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -60,7 +61,7 @@ func (r *reconciler) end(ctx context.Context, client *reconcile.Client, instance
 		return r.unfinished(ctx, client, instance, err)
 	}
 	r.memory.succeed(keyOf(instance))
-	return reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: transfer.ReasonDeleting, Message: because}, seen.now), RequeueAfter: helpEvery}, nil
+	return reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: protocol.ReasonDeleting, Message: because}, seen.now), RequeueAfter: helpEvery}, nil
 }
 
 // carryOut does what a step requires of the Jobs.
@@ -101,7 +102,7 @@ func whyUnfinished(err error) *report.Problem {
 		return found
 	}
 	if unsure, ok := errors.AsType[*markUnknownError](err); ok {
-		return &report.Problem{Reason: transfer.ReasonDeleting, Message: "its data is not deleted yet: " + unsure.Error()}
+		return &report.Problem{Reason: protocol.ReasonDeleting, Message: "its data is not deleted yet: " + unsure.Error()}
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (r *reconciler) abandonData(ctx context.Context, client *reconcile.Client, 
 	if isReportedLeft(instance.Status) {
 		return r.release(ctx, client, instance, true, nil)
 	}
-	left := reconcile.Event{Type: reconcile.Warning, Reason: transfer.ReasonDataLeft, Action: "Delete"}
+	left := reconcile.Event{Type: reconcile.Warning, Reason: protocol.ReasonDataLeft, Action: "Delete"}
 	left.Note = "the data was not deleted: " + because
 	if instance.Status.Location != nil {
 		left.Note = fmt.Sprintf("the data, if there is any, was not deleted and remains at %s: %s", where(*instance.Status.Location), because)
@@ -131,8 +132,8 @@ func (r *reconciler) abandonData(ctx context.Context, client *reconcile.Client, 
 	if err != nil && !reconcile.IsNamespaceTerminating(err) {
 		return reconcile.Outcome{}, err
 	}
-	logr.FromContextOrDiscard(ctx).Info("left the backup's data in place", "op", "delete", "reason", transfer.ReasonDataLeft, "message", left.Note)
-	return reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: transfer.ReasonDataLeft, Message: left.Note, Stalled: true}, r.now()), RequeueAfter: toldEvery}, nil
+	logr.FromContextOrDiscard(ctx).Info("left the backup's data in place", "op", "delete", "reason", protocol.ReasonDataLeft, "message", left.Note)
+	return reconcile.Outcome{Status: deletionStatus(instance, report.Problem{Reason: protocol.ReasonDataLeft, Message: left.Note, Stalled: true}, r.now()), RequeueAfter: toldEvery}, nil
 }
 
 // toldEvery is how soon the finalizer is removed after the status reports that the data is left.
@@ -140,7 +141,7 @@ const toldEvery = time.Second
 
 func isReportedLeft(status v1.MySQLBackupInstanceStatus) bool {
 	condition := meta.FindStatusCondition(status.Conditions, v1.ConditionStalled)
-	return condition != nil && condition.Reason == transfer.ReasonDataLeft
+	return condition != nil && condition.Reason == protocol.ReasonDataLeft
 }
 
 // release removes the finalizer, after it has deleted the Job that deleted the data: no later pass would delete that Job. settled means
@@ -241,7 +242,7 @@ func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev
 		return nil
 	}
 	own := transfer.PodsOf(seen.removal, all)
-	seen.state = transfer.Observe(transfer.CommandDelete, seen.removal, own)
+	seen.state = transfer.Observe(protocol.CommandDelete, seen.removal, own)
 	for i := range own {
 		r.observeStop(instance, seen, &own[i])
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -74,7 +75,7 @@ func TestAVolumeThatIsNeverFreeIsNotWaitedForForEver(t *testing.T) {
 	if days := another.removingFor(instance, after(2*userPatience+time.Hour)); days <= userPatience {
 		t.Errorf("to a new operator it has taken %s after two days", days)
 	}
-	pulls := transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed, Pod: "nightly-1-delete-x"}
+	pulls := transfer.State{Phase: transfer.Pending, Reason: protocol.ReasonImagePullFailed, Pod: "nightly-1-delete-x"}
 	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete", UID: "uid-delete"}}
 	if left := minutes(instance, 60, func(int) deletionObserved { return deletionObserved{removal: removal, shared: true, state: pulls} }); left != 11 {
 		t.Errorf("no node gets the image, and the data is left in minute %d, want 11", left)

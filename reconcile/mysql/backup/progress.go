@@ -12,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -41,7 +42,7 @@ type failing struct {
 // known is a client for the Pods of one instance.
 type known struct {
 	uid    types.UID
-	client *transfer.Client
+	client *protocol.Client
 	made   time.Time
 }
 
@@ -100,22 +101,22 @@ func (r *reconciler) observeProgress(ctx context.Context, instance v1.MySQLBacku
 	seen.progress = &progress
 }
 
-func (r *reconciler) ask(ctx context.Context, instance v1.MySQLBackupInstance, seen observed) (transfer.Progress, error) {
+func (r *reconciler) ask(ctx context.Context, instance v1.MySQLBackupInstance, seen observed) (protocol.Progress, error) {
 	key := types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}
 	kept := r.memory.recall(key)
 	if kept.uid != instance.UID || seen.now.Sub(kept.made) > clientLife {
 		client, err := r.transferClient(ctx, instance.Namespace, seen.name, seen.now)
 		if err != nil {
-			return transfer.Progress{}, err
+			return protocol.Progress{}, err
 		}
 		kept = known{uid: instance.UID, client: client, made: seen.now}
 		r.memory.keep(key, kept)
 	}
-	return kept.client.Progress(ctx, seen.transfer.PodIP, transfer.Host(instance.Namespace, seen.name))
+	return kept.client.Progress(ctx, seen.transfer.PodIP, protocol.Host(instance.Namespace, seen.name))
 }
 
 // transferClient returns a client for the Pods that copy a cluster. It uses the cluster's own CA, which the cluster's operator created.
-func (r *reconciler) transferClient(ctx context.Context, namespace, cluster string, now time.Time) (*transfer.Client, error) {
+func (r *reconciler) transferClient(ctx context.Context, namespace, cluster string, now time.Time) (*protocol.Client, error) {
 	name := agent.AuthoritySecret(namespace, cluster)
 	object, err := r.reader.Get(ctx, secrets(), r.home, name)
 	if err != nil {
@@ -133,5 +134,5 @@ func (r *reconciler) transferClient(ctx context.Context, namespace, cluster stri
 	if err != nil {
 		return nil, err
 	}
-	return transfer.NewClient(security, progressTimeout, agent.Port), nil
+	return protocol.NewClient(security, progressTimeout, agent.Port), nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -88,7 +89,7 @@ func (r *reconciler) retire(ctx context.Context, client *reconcile.Client, insta
 		return err
 	}
 	all, err := r.podsOf(ctx, instance, false)
-	if err != nil || !goesOn(instance, transfer.Observe(transfer.CommandBackup, &job, transfer.PodsOf(&job, all))) {
+	if err != nil || !goesOn(instance, transfer.Observe(protocol.CommandBackup, &job, transfer.PodsOf(&job, all))) {
 		return err
 	}
 	return r.stop(ctx, client, instance)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -53,7 +54,7 @@ func followed(instance v1.MySQLBackupInstance, seen observed) v1.MySQLBackupInst
 	counted(&status, seen)
 	message := "its Pod is running"
 	samePod := instance.Status.Attempts == status.Attempts
-	if condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady); samePod && condition != nil && condition.Reason == transfer.ReasonCopying {
+	if condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady); samePod && condition != nil && condition.Reason == protocol.ReasonCopying {
 		message = condition.Message // one request to the Pod may fail
 	}
 	said := seen.progress
@@ -71,12 +72,12 @@ func followed(instance v1.MySQLBackupInstance, seen observed) v1.MySQLBackupInst
 			status.Progress = &fresh
 		}
 	}
-	conditionsOf(&status, seen.now).Problem(report.Problem{Reason: transfer.ReasonCopying, Message: message})
+	conditionsOf(&status, seen.now).Problem(report.Problem{Reason: protocol.ReasonCopying, Message: message})
 	return status
 }
 
 // doing describes what a Pod does.
-func doing(said transfer.Progress) string {
+func doing(said protocol.Progress) string {
 	text := "its Pod is running"
 	if said.Source != "" {
 		text = "copying from " + said.Source
@@ -106,14 +107,14 @@ func completed(instance v1.MySQLBackupInstance, seen observed) v1.MySQLBackupIns
 	over(&status, seen, v1.BackupCompleted)
 	said := seen.transfer.Outcome
 	status.Source, status.ServerVersion, status.GTIDExecuted = cmp.Or(said.Source, status.Source), said.ServerVersion, said.GTIDExecuted
-	status.Checksum, status.DataSize, status.Size, status.SizeSummary = said.Checksum, said.DataSize, said.Size, transfer.Size(said.Size)
+	status.Checksum, status.DataSize, status.Size, status.SizeSummary = said.Checksum, said.DataSize, said.Size, protocol.Size(said.Size)
 	status.Stages = transfer.StatusStages(said.Spent)
-	status.Progress = &v1.TransferProgress{Bytes: said.DataSize, TotalBytes: said.DataSize, Percent: 100, Summary: "100% of " + transfer.Size(said.DataSize)}
-	message := fmt.Sprintf("%s copied from %s, stored as %s in %s", transfer.Size(said.DataSize), cmp.Or(status.Source, "the cluster"), status.SizeSummary, status.Duration)
+	status.Progress = &v1.TransferProgress{Bytes: said.DataSize, TotalBytes: said.DataSize, Percent: 100, Summary: "100% of " + protocol.Size(said.DataSize)}
+	message := fmt.Sprintf("%s copied from %s, stored as %s in %s", protocol.Size(said.DataSize), cmp.Or(status.Source, "the cluster"), status.SizeSummary, status.Duration)
 	if said.GTIDsLeftOut {
 		message += "; the GTID set is too long for the status, the backup's manifest contains it"
 	}
-	conditionsOf(&status, seen.now).Ready(transfer.ReasonCompleted, message)
+	conditionsOf(&status, seen.now).Ready(protocol.ReasonCompleted, message)
 	describeTables(&status, seen)
 	return status
 }
@@ -129,7 +130,7 @@ func failed(instance v1.MySQLBackupInstance, seen observed, why report.Problem) 
 		status.Source = cmp.Or(said.Source, status.Source)
 	}
 	if last := instance.Status.Progress; last != nil {
-		stopped := transfer.StatusProgress(transfer.Progress{Bytes: last.Bytes, TotalBytes: last.TotalBytes})
+		stopped := transfer.StatusProgress(protocol.Progress{Bytes: last.Bytes, TotalBytes: last.TotalBytes})
 		status.Progress = &stopped
 	}
 	conditionsOf(&status, seen.now).Problem(report.Problem{Reason: why.Reason, Message: why.Message, Stalled: true})

@@ -10,11 +10,12 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-func said(progress transfer.Progress) func(*observed) {
+func said(progress protocol.Progress) func(*observed) {
 	return func(seen *observed) {
 		working(transfer.State{Phase: transfer.Running, Attempts: 1})(seen)
 		seen.progress = &progress
@@ -32,12 +33,12 @@ func TestALife(t *testing.T) {
 		}
 		instance.Status = status
 	}
-	next(waiting(instance, calm(), report.Problem{Reason: transfer.ReasonClusterNotFound, Message: "nothing there"}))
+	next(waiting(instance, calm(), report.Problem{Reason: protocol.ReasonClusterNotFound, Message: "nothing there"}))
 	next(begun(instance, calm()))
 	next(waiting(instance, calm(), starting()))
 	next(followed(instance, calm(working(transfer.State{Phase: transfer.Running, Attempts: 1}))))
-	next(followed(instance, calm(said(transfer.Progress{Stage: "reading", Source: "db-1", Bytes: 1 << 30, TotalBytes: 3 << 30, BytesPerSecond: 200 << 20}))))
-	next(followed(instance, calm(said(transfer.Progress{Stage: "finishing", Source: "db-1", Bytes: 3 << 30, TotalBytes: 3 << 30}))))
+	next(followed(instance, calm(said(protocol.Progress{Stage: "reading", Source: "db-1", Bytes: 1 << 30, TotalBytes: 3 << 30, BytesPerSecond: 200 << 20}))))
+	next(followed(instance, calm(said(protocol.Progress{Stage: "finishing", Source: "db-1", Bytes: 3 << 30, TotalBytes: 3 << 30}))))
 	done := calm(working(succeeded(nil)))
 	done.now = after(2*time.Minute + 12*time.Second + 400*time.Millisecond)
 	next(completed(instance, done))
@@ -50,7 +51,7 @@ func TestALife(t *testing.T) {
 		Stages:   &v1.BackupStages{Wait: "0.3s", Copy: "40.0s", Rest: "0.0s", Upload: "10.2s", Finish: "0.0s"},
 		DataSize: 3 << 30, Size: 1 << 30, SizeSummary: "1Gi", GTIDExecuted: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5", ServerVersion: "9.7.4", Checksum: "sha256:abc",
 		Conditions: []metav1.Condition{{
-			Type: "Ready", Status: "True", Reason: transfer.ReasonCompleted, ObservedGeneration: 1, LastTransitionTime: ended,
+			Type: "Ready", Status: "True", Reason: protocol.ReasonCompleted, ObservedGeneration: 1, LastTransitionTime: ended,
 			Message: "3Gi copied from db-1, stored as 1Gi in 1m12s",
 		}},
 	}
@@ -67,15 +68,15 @@ func TestALife(t *testing.T) {
 func TestAFailureStaysToBeSeen(t *testing.T) {
 	t.Parallel()
 	instance := fresh(begins)
-	instance.Status = followed(instance, calm(said(transfer.Progress{Stage: "reading", Source: "db-1", Bytes: 1 << 30, TotalBytes: 4 << 30, BytesPerSecond: 200 << 20})))
-	status := failed(instance, calm(working(transfer.State{Phase: transfer.Failed, Attempts: 7})), report.Problem{Reason: transfer.ReasonDestinationFull, Message: "no space", Stalled: true})
+	instance.Status = followed(instance, calm(said(protocol.Progress{Stage: "reading", Source: "db-1", Bytes: 1 << 30, TotalBytes: 4 << 30, BytesPerSecond: 200 << 20})))
+	status := failed(instance, calm(working(transfer.State{Phase: transfer.Failed, Attempts: 7})), report.Problem{Reason: protocol.ReasonDestinationFull, Message: "no space", Stalled: true})
 	if status.Phase != v1.BackupFailed || status.Attempts != 7 || status.Source != "db-1" || status.Progress.Summary != "25% of 4Gi" || status.Progress.BytesPerSecond != 0 || status.CompletionTime == nil {
 		t.Errorf("unexpected status: %+v", status)
 	}
 	if !meta.IsStatusConditionTrue(status.Conditions, "Stalled") || meta.FindStatusCondition(status.Conditions, "Reconciling") != nil {
 		t.Errorf("unexpected conditions: %+v", status.Conditions)
 	}
-	want := []reconcile.Event{{Type: reconcile.Warning, Reason: transfer.ReasonDestinationFull, Action: "Backup", Note: "no space"}}
+	want := []reconcile.Event{{Type: reconcile.Warning, Reason: protocol.ReasonDestinationFull, Action: "Backup", Note: "no space"}}
 	if diff := cmp.Diff(want, eventsOf(instance.Status, status)); diff != "" {
 		t.Error(diff)
 	}
@@ -85,7 +86,7 @@ func TestAFailureStaysToBeSeen(t *testing.T) {
 func TestProgressIsWrittenWhenThereIsNews(t *testing.T) {
 	t.Parallel()
 	at := func(instance v1.MySQLBackupInstance, stage string, bytes int64) v1.MySQLBackupInstanceStatus {
-		return followed(instance, calm(said(transfer.Progress{Stage: stage, Source: "db-1", Bytes: bytes, TotalBytes: 1000000, BytesPerSecond: bytes / 7})))
+		return followed(instance, calm(said(protocol.Progress{Stage: stage, Source: "db-1", Bytes: bytes, TotalBytes: 1000000, BytesPerSecond: bytes / 7})))
 	}
 	instance := fresh(begins)
 	instance.Status = at(instance, "reading", 421000)
@@ -133,7 +134,7 @@ func TestWhatHasStartedStaysSo(t *testing.T) {
 			if test.state == (transfer.State{}) {
 				before.Status.Phase, before.Status.Attempts = v1.BackupStarted, 1
 			}
-			status := waiting(before, calm(working(test.state)), report.Problem{Reason: transfer.ReasonScheduled, Message: "waits"})
+			status := waiting(before, calm(working(test.state)), report.Problem{Reason: protocol.ReasonScheduled, Message: "waits"})
 			if status.Phase != test.want || status.Attempts < before.Status.Attempts {
 				t.Errorf("it is %s after %d attempts, want %s", status.Phase, status.Attempts, test.want)
 			}

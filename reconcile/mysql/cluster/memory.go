@@ -10,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -83,7 +84,7 @@ type clusterMemory struct {
 	asked  rotationRequest
 	agents *agent.Client
 	// transfers asks restoring Pods for their progress.
-	transfers *transfer.Client
+	transfers *protocol.Client
 	// tidied reports whether nothing is left of the restore that the cluster started with.
 	tidied bool
 	// looked is when the Secrets were read.
@@ -99,7 +100,7 @@ func (known clusterMemory) withClients(security *tls.Config, now time.Time) clus
 	if known.agents != nil {
 		known.agents.Close()
 	}
-	return clusterMemory{certificateState: certificateState{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: transfer.NewClient(security, agentTimeout, agent.Port)}
+	return clusterMemory{certificateState: certificateState{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: protocol.NewClient(security, agentTimeout, agent.Port)}
 }
 
 // stillHolds reports whether nothing requires another look at the Secrets: neither the cluster, nor the certificates that its members use

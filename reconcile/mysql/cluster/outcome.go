@@ -10,7 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -46,7 +46,7 @@ func outcome(cluster v1.MySQLCluster, status v1.MySQLClusterStatus, next time.Du
 
 // eventsOf turns changes of the status into events. Without a change there is no event.
 func eventsOf(before, after v1.MySQLClusterStatus) []reconcile.Event {
-	warnings := []string{transfer.ReasonRestoreAdopted, reasonPrimaryUnavailable, reasonCommitsBlocked, reasonCommitsHang}
+	warnings := []string{protocol.ReasonRestoreAdopted, reasonPrimaryUnavailable, reasonCommitsBlocked, reasonCommitsHang}
 	events := report.Events(report.ActionReconcile, before.Conditions, after.Conditions, warnings...)
 	// These two reasons have conditions of their own, whose events report them from the beginning.
 	events = slices.DeleteFunc(events, func(event reconcile.Event) bool {

@@ -22,7 +22,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -77,7 +77,7 @@ func (r *reconciler) pass(ctx context.Context, client *reconcile.Client, cluster
 		done, err := r.restorer().Abandon(ctx, client, cluster)
 		cluster = restore.GiveUp(cluster)
 		if !done || err != nil {
-			waits := report.Problem{Reason: transfer.ReasonRestoring, Message: "the cluster no longer starts from a backup; waiting for the Pod that restored to end"}
+			waits := report.Problem{Reason: protocol.ReasonRestoring, Message: "the cluster no longer starts from a backup; waiting for the Pod that restored to end"}
 			return outcome(cluster, blocked(cluster, waits), stepEvery), err
 		}
 	}

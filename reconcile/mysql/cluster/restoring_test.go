@@ -10,7 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -45,7 +45,7 @@ func TestAnAdoptedVolumeIsNoRestore(t *testing.T) {
 	cluster := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.FromBackup = "nightly" })
 	adopted := restoredStatus()
 	adopted.Adopted = true
-	status := restoreStatus(cluster, restore.Step{Status: adopted, Problem: report.Problem{Reason: transfer.ReasonRestoreAdopted, Message: "nothing was restored"}})
+	status := restoreStatus(cluster, restore.Step{Status: adopted, Problem: report.Problem{Reason: protocol.ReasonRestoreAdopted, Message: "nothing was restored"}})
 	events := eventsOf(cluster.Status, status)
 	if len(events) != 1 || events[0].Type != "Warning" || events[0].Reason != "RestoreAdopted" || events[0].Note != "nothing was restored" {
 		t.Errorf("told: %+v", events)

@@ -15,6 +15,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
@@ -86,8 +87,8 @@ func decideUnanswered(image string, q settingsCheck, asks report.Problem) (setti
 		// The cause may be fixed by now: imagePullSecrets, for example, reach only Pods that are created after them.
 		return settingsDrop, &asks
 	case q.refused != "":
-		return settingsWait, &report.Problem{Reason: transfer.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), Stalled: true}
-	case q.state.Reason == transfer.ReasonImagePullFailed:
+		return settingsWait, &report.Problem{Reason: protocol.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), Stalled: true}
+	case q.state.Reason == protocol.ReasonImagePullFailed:
 		return settingsWait, &report.Problem{Reason: reasonImagePull, Message: fmt.Sprintf("spec.image %s cannot be pulled: %s; check its name and that the node may pull it. The members keep the image that they have", image, q.state.Message), Stalled: true}
 	case q.state.Message != "":
 		asks.Message += ": " + q.state.Message

@@ -14,6 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -55,9 +56,9 @@ func TestNoMemberRestartsForWhatItsMysqldWouldNotTake(t *testing.T) {
 		"an image of an older series":             {q: settingsCheck{other: true, job: job(), answer: &agent.Answer{Version: "8.4.6", Accepted: true}}, act: settingsWait, reason: reasonDowngrade, stalled: true, says: "cannot open the data of MySQL 9.7.4"},
 		"an image that says nothing":              {q: settingsCheck{other: true, job: job(), state: failed}, act: settingsWait, reason: reasonImageUnusable, stalled: true, says: "kubectl logs job/db-settings"},
 		"it is asked again after a while":         {q: settingsCheck{other: true, job: job(), state: failed, ended: transfer.AskAgain}, act: settingsDrop, reason: reasonMembersNotReady},
-		"an image that cannot be pulled":          {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed, Message: "not found"}}, act: settingsWait, reason: reasonImagePull, stalled: true, says: "keep the image that they have"},
-		"its Pod has waited for long":             {q: settingsCheck{other: true, job: job(), pending: transfer.AskAgain, state: transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed}}, act: settingsDrop, reason: reasonMembersNotReady},
-		"Kubernetes makes no Pod to ask":          {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending}, refused: "exceeded quota"}, act: settingsWait, reason: transfer.ReasonPodsNotCreated, stalled: true, says: "exceeded quota"},
+		"an image that cannot be pulled":          {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending, Reason: protocol.ReasonImagePullFailed, Message: "not found"}}, act: settingsWait, reason: reasonImagePull, stalled: true, says: "keep the image that they have"},
+		"its Pod has waited for long":             {q: settingsCheck{other: true, job: job(), pending: transfer.AskAgain, state: transfer.State{Phase: transfer.Pending, Reason: protocol.ReasonImagePullFailed}}, act: settingsDrop, reason: reasonMembersNotReady},
+		"Kubernetes makes no Pod to ask":          {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending}, refused: "exceeded quota"}, act: settingsWait, reason: protocol.ReasonPodsNotCreated, stalled: true, says: "exceeded quota"},
 		"the table knows better than the image":   {q: settingsCheck{judged: settings.Judgement{Faults: []string{"x"}}, other: true, job: job(), answer: &agent.Answer{Version: "9.7.4", Accepted: true}}, act: settingsWait, reason: reasonSettings, stalled: true},
 		"the Pod waits for a node to run on, say": {q: settingsCheck{other: true, job: job(), state: transfer.State{Phase: transfer.Pending, Message: "0/3 nodes"}}, act: settingsWait, reason: reasonMembersNotReady, says: "0/3 nodes"},
 	} {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -120,7 +120,7 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		},
 		"Kubernetes refuses the primary's Pod": {
 			upgrading{rolling: rolling{record: "db-0", pods: "- a a", revisions: "a a"}, image: next, has: old, members: "- 8.4~ 8.4~", change: func(_ *v1.MySQLCluster, o *observed) {
-				o.refused = &report.Problem{Reason: transfer.ReasonPodsNotCreated}
+				o.refused = &report.Problem{Reason: protocol.ReasonPodsNotCreated}
 			}}, 0, "", false, "",
 		},
 		"agents of an earlier release join nothing": {

@@ -11,15 +11,16 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 // The reasons of the Ready condition. Status, events and docs/backups.md use the same words.
 const (
-	reasonScheduled       = transfer.ReasonScheduled // the schedule waits for the next time
+	reasonScheduled       = protocol.ReasonScheduled // the schedule waits for the next time
 	reasonSuspended       = "Suspended"              // spec.suspend
-	reasonClusterNotFound = transfer.ReasonClusterNotFound
+	reasonClusterNotFound = protocol.ReasonClusterNotFound
 	// reasonLastBackupFailed: the schedule continues, but its latest backup failed.
 	reasonLastBackupFailed = "LastBackupFailed"
 
@@ -34,7 +35,7 @@ const (
 const (
 	reasonMissed    = "Missed"                // times passed without a backup
 	reasonNameTaken = "NameTaken"             // another object has an instance's name
-	reasonReplaced  = transfer.ReasonReplaced // the next backup replaces a backup
+	reasonReplaced  = protocol.ReasonReplaced // the next backup replaces a backup
 	reasonExpired   = "Expired"               // retention deletes a backup
 	actionSchedule  = "Schedule"
 	actionRetain    = "Retain"

@@ -12,6 +12,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 const (
@@ -20,19 +21,6 @@ const (
 	Retries = 6
 	// abortGrace is how long a terminating Pod may take to remove what it has stored, in seconds.
 	abortGrace = 60
-)
-
-// Program is the program in the operator's image that the Pods of transfers run. ProgramPath is its path in the image.
-const (
-	Program     = "mysql-operator-backup"
-	ProgramPath = "/" + Program
-)
-
-// The subcommands of Program.
-const (
-	CommandBackup  = "backup"
-	CommandRestore = "restore"
-	CommandDelete  = "backup-delete"
 )
 
 // transfer is what differs between the Jobs.
@@ -47,15 +35,15 @@ type transfer struct {
 // changed (an operator of another release orders another image), or it is deleted and created again.
 func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{
-		option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagInstance, order.Instance), option(FlagUID, order.UID),
-		option(FlagPort, strconv.Itoa(int(order.Port))),
+		option(protocol.FlagNamespace, order.Namespace), option(protocol.FlagCluster, order.Cluster), option(protocol.FlagInstance, order.Instance), option(protocol.FlagUID, order.UID),
+		option(protocol.FlagPort, strconv.Itoa(int(order.Port))),
 	}
 	if order.BandwidthLimit > 0 {
-		arguments = append(arguments, option(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
+		arguments = append(arguments, option(protocol.FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
 	}
-	parts := podParts{command: CommandBackup, image: order.Image, arguments: arguments}
+	parts := podParts{command: protocol.CommandBackup, image: order.Image, arguments: arguments}
 	parts.place(order.Location, false)
-	parts.key(order.Location.EncryptionSecret, cmp.Or(order.EncryptionKey, KeyRecipient))
+	parts.key(order.Location.EncryptionSecret, cmp.Or(order.EncryptionKey, protocol.KeyRecipient))
 	parts.serve(order.Cluster)
 	parts.cloneAccount(order.Cluster)
 	return job(transfer{
@@ -66,25 +54,25 @@ func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 
 // RestoreJob returns the Job that restores a backup to the volume of a cluster's first member.
 func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
-	arguments := []string{option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagVolume, agent.VolumeDir)}
+	arguments := []string{option(protocol.FlagNamespace, order.Namespace), option(protocol.FlagCluster, order.Cluster), option(protocol.FlagVolume, agent.VolumeDir)}
 	if order.BackupUID != "" {
-		arguments = append(arguments, option(FlagUID, order.BackupUID))
+		arguments = append(arguments, option(protocol.FlagUID, order.BackupUID))
 	}
 	if order.Checksum != "" {
-		arguments = append(arguments, option(FlagChecksum, order.Checksum))
+		arguments = append(arguments, option(protocol.FlagChecksum, order.Checksum))
 	}
 	if order.AdoptOnly {
-		arguments = append(arguments, "--"+FlagAdoptOnly)
+		arguments = append(arguments, "--"+protocol.FlagAdoptOnly)
 	}
 	if order.BandwidthLimit > 0 {
-		arguments = append(arguments, option(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
+		arguments = append(arguments, option(protocol.FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(order.ServerSettings)) {
-		arguments = append(arguments, option(FlagSetting, name+"="+order.ServerSettings[name]))
+		arguments = append(arguments, option(protocol.FlagSetting, name+"="+order.ServerSettings[name]))
 	}
-	parts := podParts{command: CommandRestore, image: order.Image, arguments: arguments}
+	parts := podParts{command: protocol.CommandRestore, image: order.Image, arguments: arguments}
 	parts.place(order.Location, true)
-	parts.key(order.Location.EncryptionSecret, KeyIdentity)
+	parts.key(order.Location.EncryptionSecret, protocol.KeyIdentity)
 	parts.serve(order.Cluster)
 	parts.room(order.ServerResources)
 	parts.claim("data", agent.VolumeDir, order.DataClaim, false)
@@ -97,12 +85,12 @@ func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
 // DeleteJob returns the Job that deletes a backup's data.
 func DeleteJob(order DeleteOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{
-		option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagInstance, order.Instance), option(FlagUID, order.UID),
+		option(protocol.FlagNamespace, order.Namespace), option(protocol.FlagCluster, order.Cluster), option(protocol.FlagInstance, order.Instance), option(protocol.FlagUID, order.UID),
 	}
 	if order.UnfinishedOnly {
-		arguments = append(arguments, "--"+FlagUnfinished)
+		arguments = append(arguments, "--"+protocol.FlagUnfinished)
 	}
-	parts := podParts{command: CommandDelete, image: order.Image, arguments: arguments}
+	parts := podParts{command: protocol.CommandDelete, image: order.Image, arguments: arguments}
 	parts.place(order.Location, false)
 	return job(transfer{
 		name: JobName(order.Instance, "delete"), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order), deadline: order.Deadline,
@@ -135,7 +123,7 @@ func failurePolicy(program string) *batchv1ac.PodFailurePolicyApplyConfiguration
 	return batchv1ac.PodFailurePolicy().WithRules(
 		batchv1ac.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionFailJob).
 			WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().
-				WithContainerName(program).WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitRefused)),
+				WithContainerName(program).WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(protocol.ExitRefused)),
 		batchv1ac.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionIgnore).
 			WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)),
 	)

@@ -21,6 +21,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -128,9 +129,9 @@ func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 	s3 := []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "ca.crt", "endpoint", "endpoints"}
 	tests := map[string]map[string][]string{
 		"backup-to-volume":    {"db-tls": {}, "db-accounts": {mysqld.CloneUser}},
-		"backup-to-bucket":    {"db-tls": {}, "db-accounts": {mysqld.CloneUser}, "s3": s3, "keys": {KeyRecipient}},
+		"backup-to-bucket":    {"db-tls": {}, "db-accounts": {mysqld.CloneUser}, "s3": s3, "keys": {protocol.KeyRecipient}},
 		"restore":             {"db-tls": {}},
-		"restore-from-bucket": {"db-tls": {}, "s3": s3, "keys": {KeyIdentity}},
+		"restore-from-bucket": {"db-tls": {}, "s3": s3, "keys": {protocol.KeyIdentity}},
 		"version":             {},
 		// It runs without the cluster, and without the key.
 		"delete": {},
@@ -170,9 +171,9 @@ func TestPodsAskForAzuresIdentity(t *testing.T) {
 // A Pod that makes a backup need not be able to read one.
 func TestASecretKeyIsInABackupsPodOnlyWhereThereIsNoOther(t *testing.T) {
 	t.Parallel()
-	job := as[batchv1.Job](t, BackupJob(aBackup(func(o *BackupOrder) { toBucket(&o.Location); o.EncryptionKey = KeyIdentity })))
+	job := as[batchv1.Job](t, BackupJob(aBackup(func(o *BackupOrder) { toBucket(&o.Location); o.EncryptionKey = protocol.KeyIdentity })))
 	spec := job.Spec.Template.Spec
-	if got := secretsOf(t, spec)["keys"]; !slices.Equal(got, []string{KeyIdentity}) {
+	if got := secretsOf(t, spec)["keys"]; !slices.Equal(got, []string{protocol.KeyIdentity}) {
 		t.Errorf("it mounts %v", got)
 	}
 	if told := strings.Join(spec.Containers[0].Args, " "); !strings.Contains(told, "--identity-file=") || strings.Contains(told, "--recipient-file=") {
@@ -225,9 +226,9 @@ func TestJobsTryAgainOnlyWhatIsOfUse(t *testing.T) {
 		}
 		rules := spec.PodFailurePolicy.Rules
 		if container := rules[0].OnExitCodes.ContainerName; container == nil || *container != spec.Template.Spec.Containers[0].Name {
-			t.Errorf("%s: any container that ends with status %d ends the Job: %+v", name, ExitRefused, rules[0])
+			t.Errorf("%s: any container that ends with status %d ends the Job: %+v", name, protocol.ExitRefused, rules[0])
 		}
-		if len(rules) != 2 || rules[0].Action != batchv1.PodFailurePolicyActionFailJob || rules[0].OnExitCodes.Values[0] != ExitRefused ||
+		if len(rules) != 2 || rules[0].Action != batchv1.PodFailurePolicyActionFailJob || rules[0].OnExitCodes.Values[0] != protocol.ExitRefused ||
 			rules[1].Action != batchv1.PodFailurePolicyActionIgnore || rules[1].OnPodConditions[0].Type != corev1.DisruptionTarget {
 			t.Errorf("%s: %+v", name, rules)
 		}
@@ -319,10 +320,10 @@ func TestSlimObjectsKeepWhatIsRead(t *testing.T) {
 	t.Parallel()
 	job := jobs(t)["restore"]
 	job.Status = batchv1.JobStatus{Failed: 2, Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "too often"}}}
-	pod := podOf("db-restore-x", failedWith(ReasonBackupCorrupt, ExitRefused))
+	pod := podOf("db-restore-x", failedWith(protocol.ReasonBackupCorrupt, protocol.ExitRefused))
 	pod.Annotations = map[string]string{"cni": "much"}
 	slimJob, slimPod := slim[batchv1.Job](t, SlimJob, job), slim[corev1.Pod](t, reconcile.KeepPod, pod)
-	before, after := Observe(CommandBackup, &job, []corev1.Pod{pod}), Observe(CommandBackup, &slimJob, []corev1.Pod{slimPod})
+	before, after := Observe(protocol.CommandBackup, &job, []corev1.Pod{pod}), Observe(protocol.CommandBackup, &slimJob, []corev1.Pod{slimPod})
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the reduced Job has another state (-before +after):\n%s", diff)
 	}

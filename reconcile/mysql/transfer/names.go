@@ -86,8 +86,3 @@ func shortened(text string, limit int, whole string) string {
 	text = text[:min(len(text), limit-hashLength-1)]
 	return strings.TrimRight(text, "-._") + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
-
-// Host is the name of a transfer's Pod in the cluster's certificate.
-func Host(namespace, cluster string) string {
-	return "transfer." + cluster + "-pods." + namespace + ".svc"
-}

@@ -8,6 +8,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // Phase is the state of a Job.
@@ -28,7 +30,7 @@ type State struct {
 	// the last attempt failed. When Failed, they give why.
 	Reason, Message string
 	// Outcome is the program's final report; nil if there is none. A Job may have Succeeded without a readable one.
-	Outcome *Outcome
+	Outcome *protocol.Outcome
 	// Attempts is how many Pods have run.
 	Attempts int32
 	// Pod is the latest Pod. PodIP is its address while it runs.
@@ -117,7 +119,7 @@ func observeSuccess(program string, pod corev1.Pod, state *State) {
 		state.Message = "the Pod succeeded, but the states of its containers are unknown"
 		return
 	}
-	outcome, ok := ReadOutcome(end.Message)
+	outcome, ok := protocol.ReadOutcome(end.Message)
 	if !ok {
 		state.Message = "the Pod succeeded, but its termination message cannot be read: " + lastLine(end.Message)
 		return
@@ -126,15 +128,15 @@ func observeSuccess(program string, pod corev1.Pod, state *State) {
 }
 
 func observeFailure(program string, pod corev1.Pod, state *State) {
-	state.Reason, state.Message = ReasonPodsFailed, failureOf(program, pod)
+	state.Reason, state.Message = protocol.ReasonPodsFailed, failureOf(program, pod)
 	end := endOf(program, pod)
 	if end == nil {
 		return
 	}
 	if lingers(program, pod) { // its Job waits for the other containers, and may never fail
-		state.Phase, state.Lingers, state.Refused = Failed, true, end.ExitCode == ExitRefused
+		state.Phase, state.Lingers, state.Refused = Failed, true, end.ExitCode == protocol.ExitRefused
 	}
-	if outcome, ok := ReadOutcome(end.Message); ok {
+	if outcome, ok := protocol.ReadOutcome(end.Message); ok {
 		state.Outcome, state.Reason, state.Message = &outcome, outcome.Reason, outcome.Message
 	}
 }
@@ -162,8 +164,8 @@ func failureOf(program string, pod corev1.Pod) string {
 // waits maps kubelet's reasons for a container that does not start, as far as users can fix them, to the operator's reasons.
 func waits() map[string]string {
 	return map[string]string{
-		"ErrImagePull": ReasonImagePullFailed, "ImagePullBackOff": ReasonImagePullFailed, "InvalidImageName": ReasonImagePullFailed,
-		"ErrImageNeverPull": ReasonImagePullFailed, "ImageInspectError": ReasonImagePullFailed, "RegistryUnavailable": ReasonImagePullFailed,
+		"ErrImagePull": protocol.ReasonImagePullFailed, "ImagePullBackOff": protocol.ReasonImagePullFailed, "InvalidImageName": protocol.ReasonImagePullFailed,
+		"ErrImageNeverPull": protocol.ReasonImagePullFailed, "ImageInspectError": protocol.ReasonImagePullFailed, "RegistryUnavailable": protocol.ReasonImagePullFailed,
 		"CreateContainerConfigError": "", "CreateContainerError": "", "RunContainerError": "",
 	}
 }
@@ -194,11 +196,11 @@ func observeWaiting(pod corev1.Pod, state *State) {
 func unscheduled(message string) string {
 	switch {
 	case strings.Contains(message, "persistentvolumeclaim") && strings.Contains(message, "not found"):
-		return ReasonClaimNotFound
+		return protocol.ReasonClaimNotFound
 	case strings.Contains(message, "unbound immediate PersistentVolumeClaims"), strings.Contains(message, "didn't find available persistent volumes"):
-		return ReasonVolumePending
+		return protocol.ReasonVolumePending
 	default:
-		return ReasonUnschedulable
+		return protocol.ReasonUnschedulable
 	}
 }
 
@@ -208,12 +210,12 @@ func failed(condition batchv1.JobCondition, state State) State {
 	last := state.Message
 	switch {
 	case condition.Reason == batchv1.JobReasonDeadlineExceeded:
-		state.Reason, state.Message = ReasonDeadlineExceeded, "it took longer than its deadline"
+		state.Reason, state.Message = protocol.ReasonDeadlineExceeded, "it took longer than its deadline"
 		if last != "" {
 			state.Message += "; the last Pod: " + last
 		}
 	case state.Outcome == nil:
-		state.Reason = ReasonPodsFailed
+		state.Reason = protocol.ReasonPodsFailed
 		state.Message = strings.TrimSuffix(fmt.Sprintf("%s: %s", condition.Message, last), ": ")
 	}
 	return state

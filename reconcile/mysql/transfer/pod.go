@@ -10,29 +10,8 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
-)
-
-// The flags of the programs.
-const (
-	FlagNamespace   = "namespace"
-	FlagCluster     = "cluster"
-	FlagInstance    = "instance"
-	FlagUID         = "uid"
-	FlagPort        = "port"
-	FlagURL         = "url"
-	FlagFrom        = "from"
-	FlagStoreDir    = "store-dir"
-	FlagCredentials = "credentials"
-	FlagRecipient   = "recipient-file"
-	FlagIdentity    = "identity-file"
-	FlagChecksum    = "checksum"
-	FlagAdoptOnly   = "adopt-only"
-	FlagUnfinished  = "unfinished-only"
-	FlagVolume      = "volume"
-	FlagSetting     = "server-setting"
-	FlagBandwidth   = "bandwidth-limit"
-	FlagReport      = "report"
 )
 
 // Paths in a transfer's Pod, in addition to agent.PodLayout.
@@ -44,12 +23,6 @@ const (
 	// credentialsDir has the keys of the Secret for a destination as files, encryptionDir those of the encryption Secret.
 	credentialsDir = "/etc/mysql-operator/credentials" //nolint:gosec // a folder's name
 	encryptionDir  = "/etc/mysql-operator/encryption"
-)
-
-// The keys of the encryption Secret.
-const (
-	KeyRecipient = "recipient"
-	KeyIdentity  = "identity"
 )
 
 const (
@@ -99,18 +72,18 @@ func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
 	if p.account != "" && strings.HasPrefix(location.URL, schemeAzure+"://") {
 		p.labels = map[string]string{workloadIdentity: "true"}
 	}
-	where := FlagURL
+	where := protocol.FlagURL
 	if readOnly {
-		where = FlagFrom
+		where = protocol.FlagFrom
 	}
-	p.arguments = append(p.arguments, option(where, location.URL), option(FlagReport, corev1.TerminationMessagePathDefault))
+	p.arguments = append(p.arguments, option(where, location.URL), option(protocol.FlagReport, corev1.TerminationMessagePathDefault))
 	if location.Claim != "" {
 		p.claim("store", storeDir, location.Claim, readOnly)
-		p.arguments = append(p.arguments, option(FlagStoreDir, storeDir))
+		p.arguments = append(p.arguments, option(protocol.FlagStoreDir, storeDir))
 	}
 	if keys := storeKeys(location.URL); location.Secret != "" && len(keys) > 0 {
 		p.secret("credentials", credentialsDir, corev1ac.SecretVolumeSource().WithSecretName(location.Secret).WithOptional(true).WithItems(items(keys)...))
-		p.arguments = append(p.arguments, option(FlagCredentials, credentialsDir))
+		p.arguments = append(p.arguments, option(protocol.FlagCredentials, credentialsDir))
 	}
 }
 
@@ -119,7 +92,7 @@ func (p *podParts) key(secret, key string) {
 	if secret == "" {
 		return
 	}
-	files := map[string]string{KeyRecipient: FlagRecipient, KeyIdentity: FlagIdentity}
+	files := map[string]string{protocol.KeyRecipient: protocol.FlagRecipient, protocol.KeyIdentity: protocol.FlagIdentity}
 	p.arguments = append(p.arguments, option(files[key], path.Join(encryptionDir, key)))
 	p.secret("encryption", encryptionDir, corev1ac.SecretVolumeSource().WithSecretName(secret).WithOptional(true).WithItems(item(key)))
 }
@@ -133,7 +106,7 @@ func (p *podParts) room(resources v1.Resources) {
 	if len(resources.Limits) > 0 {
 		wanted.WithLimits(resources.Limits)
 	}
-	p.first = append(p.first, restricted("room", p.image).WithCommand(ProgramPath, "help").WithResources(wanted))
+	p.first = append(p.first, restricted("room", p.image).WithCommand(protocol.ProgramPath, "help").WithResources(wanted))
 }
 
 // storeKeys returns the keys that the Secret of a destination may have. The Pod gets no others. A store on a volume needs none.
@@ -205,7 +178,7 @@ func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
 		// As for a member: the image's tag may move.
 		container.ImagePullPolicy = nil
 	} else {
-		container.WithCommand(ProgramPath, p.command).WithArgs(p.arguments...)
+		container.WithCommand(protocol.ProgramPath, p.command).WithArgs(p.arguments...)
 	}
 	if p.listening {
 		container.WithPorts(corev1ac.ContainerPort().WithName("transfer").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
@@ -26,7 +27,7 @@ func TestReasonsAreExplained(t *testing.T) {
 
 	// Reasons of normal progress need no steps.
 	said := slices.DeleteFunc(slices.Concat(ofBackups, wordsOf(t, instances), slices.Collect(maps.Values(reasons.Constants(t, "../../report", "Reason")))), func(word string) bool {
-		return word == ReasonCompleted || word == ReasonDeleting || slices.Contains(events[1], word) && strings.HasPrefix(word, "BackupData")
+		return word == protocol.ReasonCompleted || word == protocol.ReasonDeleting || slices.Contains(events[1], word) && strings.HasPrefix(word, "BackupData")
 	})
 	compare(t, "tables of instances", slices.Concat(tables[0], tables[1]), said)
 
@@ -35,7 +36,7 @@ func TestReasonsAreExplained(t *testing.T) {
 	})
 	compare(t, "table of schedules", tables[2], told)
 
-	known := slices.Concat(ofBackups, ofRestores, wordsOf(t, instances), wordsOf(t, schedules), []string{ReasonDataLeft}, slices.Collect(maps.Values(reasons.Constants(t, "../cluster", "event"))))
+	known := slices.Concat(ofBackups, ofRestores, wordsOf(t, instances), wordsOf(t, schedules), []string{protocol.ReasonDataLeft}, slices.Collect(maps.Values(reasons.Constants(t, "../cluster", "event"))))
 	for _, word := range events[1] {
 		if !slices.Contains(known, word) {
 			t.Errorf("%s: no code sends the event %s", manual, word)
@@ -52,15 +53,16 @@ func TestReasonsAreExplained(t *testing.T) {
 	}
 }
 
-// ownReasons returns this package's constants, of backups and of restores. The constants of restores follow the comment "Restores.".
+// ownReasons returns the constants of package protocol, of backups and of restores. The constants of restores follow the comment
+// "Restores.".
 func ownReasons(t *testing.T) (ofBackups, ofRestores []string) {
 	t.Helper()
-	text, err := os.ReadFile("reasons.go")
+	text, err := os.ReadFile("protocol/reasons.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, _, found := strings.Cut(string(text), "// Restores.")
-	all := reasons.Constants(t, ".", "Reason")
+	all := reasons.Constants(t, "protocol", "Reason")
 	if !found || len(all) < 30 {
 		t.Fatalf("these are not all reasons, or restores have none: %v", all)
 	}
@@ -87,12 +89,12 @@ func wordsOf(t *testing.T, folder string) []string {
 	return slices.Collect(maps.Values(found))
 }
 
-// usedBy returns this package's reasons that a kind uses.
+// usedBy returns the reasons of package protocol that a kind uses.
 func usedBy(t *testing.T, folder string) []string {
 	t.Helper()
 	var used []string
-	for name, word := range reasons.Constants(t, ".", "Reason") {
-		if reasons.Uses(t, folder, "transfer."+name) > 0 {
+	for name, word := range reasons.Constants(t, "protocol", "Reason") {
+		if reasons.Uses(t, folder, "protocol."+name) > 0 {
 			used = append(used, word)
 		}
 	}

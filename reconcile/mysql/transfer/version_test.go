@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -75,7 +76,7 @@ func TestOnlyAVersionIsHeard(t *testing.T) {
 		"very much":                     {said(corev1.PodSucceeded, 0, strings.Repeat("9", 4096)), ""},
 		"a report of a restore":         {said(corev1.PodSucceeded, 0, outcome), ""},
 		"a failure":                     {said(corev1.PodFailed, 1, secret), ""},
-		"a failure of a restore":        {said(corev1.PodFailed, ExitRefused, outcome), ""},
+		"a failure of a restore":        {said(corev1.PodFailed, protocol.ExitRefused, outcome), ""},
 		"a failure with a version":      {said(corev1.PodFailed, 1, "9.7.4"), ""},
 		"nothing yet":                   {[]corev1.Pod{podOf("db-version-x")}, ""},
 		"nothing at all":                {nil, ""},

@@ -1,12 +1,12 @@
 package transfer
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -68,55 +68,19 @@ func TestResolveTakesTheInstanceThenTheScheduleThenDefaults(t *testing.T) {
 	}
 }
 
-func TestOutcomeFitsIntoATerminationMessage(t *testing.T) {
-	t.Parallel()
-	many := strings.Repeat("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-99999999,", 200)
-	tests := map[string]struct {
-		outcome     Outcome
-		keepsGTIDs  bool
-		leastToSay  int
-		leftOutSaid bool
-	}{
-		"as usual":                            {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: "a:1-9", Message: "fine"}, keepsGTIDs: true, leastToSay: 4},
-		"a long message":                      {outcome: Outcome{Reason: ReasonCopyFailed, Message: strings.Repeat("ü\"", 9000)}, keepsGTIDs: true, leastToSay: 512},
-		"more GTIDs than fit":                 {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many, Message: "fine"}, leastToSay: 4, leftOutSaid: true},
-		"a long message and as many":          {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many, Message: strings.Repeat("<long>", 3000)}, leastToSay: 300, leftOutSaid: true},
-		"GTIDs that just about fit":           {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many[:3900], Message: "fine"}, keepsGTIDs: true, leastToSay: 4},
-		"with a long message they do not fit": {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many[:3900], Message: strings.Repeat("long ", 300)}, leastToSay: 500, leftOutSaid: true},
-	}
-	for name, test := range tests {
-		content, err := test.outcome.Encode()
-		if err != nil || len(content) > maxMessage {
-			t.Fatalf("%s: %d bytes, %v", name, len(content), err)
-		}
-		read, ok := ReadOutcome(string(content))
-		if !ok || read.Reason != test.outcome.Reason || len(read.Message) < test.leastToSay || !strings.HasPrefix(test.outcome.Message, read.Message) {
-			t.Errorf("%s: read %v %s %q", name, ok, read.Reason, read.Message)
-		}
-		if (read.GTIDExecuted == test.outcome.GTIDExecuted) != test.keepsGTIDs || read.GTIDsLeftOut != test.leftOutSaid {
-			t.Errorf("%s: %d of %d bytes of GTIDs, left out: %v", name, len(read.GTIDExecuted), len(test.outcome.GTIDExecuted), read.GTIDsLeftOut)
-		}
-	}
-	for _, message := range []string{"", "panic: no", "{}", `{"reason":""}`, `[1]`} {
-		if _, ok := ReadOutcome(message); ok {
-			t.Errorf("%q is taken for an outcome", message)
-		}
-	}
-}
-
 func TestStatusProgressIsForPeople(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		progress Progress
+		progress protocol.Progress
 		percent  int32
 		summary  string
 	}{
-		"begun":               {Progress{}, 0, "0"},
-		"total not known":     {Progress{Bytes: 310 << 20, BytesPerSecond: 180 << 20}, 0, "310Mi, 180Mi/s"},
-		"in progress":         {Progress{Bytes: 541165880, TotalBytes: 1288490189, BytesPerSecond: 180 << 20}, 42, "42% of 1.2Gi, 180Mi/s"},
-		"more than the total": {Progress{Bytes: 3 << 30, TotalBytes: 2 << 30}, 99, "99% of 2Gi"},
-		"nonsense":            {Progress{Bytes: -1, TotalBytes: -1, BytesPerSecond: -1}, 0, "0"},
-		"huge":                {Progress{Bytes: 1 << 60, TotalBytes: 1 << 62}, 25, "25% of 4Ei"},
+		"begun":               {protocol.Progress{}, 0, "0"},
+		"total not known":     {protocol.Progress{Bytes: 310 << 20, BytesPerSecond: 180 << 20}, 0, "310Mi, 180Mi/s"},
+		"in progress":         {protocol.Progress{Bytes: 541165880, TotalBytes: 1288490189, BytesPerSecond: 180 << 20}, 42, "42% of 1.2Gi, 180Mi/s"},
+		"more than the total": {protocol.Progress{Bytes: 3 << 30, TotalBytes: 2 << 30}, 99, "99% of 2Gi"},
+		"nonsense":            {protocol.Progress{Bytes: -1, TotalBytes: -1, BytesPerSecond: -1}, 0, "0"},
+		"huge":                {protocol.Progress{Bytes: 1 << 60, TotalBytes: 1 << 62}, 25, "25% of 4Ei"},
 	}
 	for name, test := range tests {
 		got := StatusProgress(test.progress)
@@ -132,7 +96,7 @@ func TestSizesAreForPeople(t *testing.T) {
 		0: "0", 980: "980", 1023: "1023", 1024: "1Ki", 1536: "1.5Ki", 180 << 20: "180Mi", 1288490189: "1.2Gi", 1 << 40: "1Ti",
 		1<<20 - 1: "1Mi", 1 << 30: "1Gi", 99<<30 + 1<<29: "99.5Gi", 1 << 62: "4Ei",
 	} {
-		if got := Size(bytes); got != want {
+		if got := protocol.Size(bytes); got != want {
 			t.Errorf("%d bytes are %s, want %s", bytes, got, want)
 		}
 	}

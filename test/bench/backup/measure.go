@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 const mebibyte = 1 << 20
@@ -135,7 +135,7 @@ func (b *bench) compare(ctx context.Context, m *measured, cluster string) error 
 	return err
 }
 
-// watchMemory looks for processes of transfer.Program with a subcommand until the context ends, and returns the most memory that one of
+// watchMemory looks for processes of protocol.Program with a subcommand until the context ends, and returns the most memory that one of
 // them ever had resident, in MiB.
 func watchMemory(ctx context.Context, subcommand string) float64 {
 	peak := 0.0
@@ -149,7 +149,7 @@ func watchMemory(ctx context.Context, subcommand string) float64 {
 		for _, entry := range entries {
 			command, _ := os.ReadFile(entry + "/cmdline")
 			words := strings.Split(string(command), "\x00")
-			if len(words) < 2 || filepath.Base(words[0]) != transfer.Program || words[1] != subcommand {
+			if len(words) < 2 || filepath.Base(words[0]) != protocol.Program || words[1] != subcommand {
 				continue
 			}
 			peak = max(peak, residentPeak(entry))

@@ -14,6 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/claims"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -55,7 +56,7 @@ func Decide(cluster v1.MySQLCluster, seen Observed) Step {
 	}
 	switch {
 	case seen.members:
-		return waitWithoutJob(status, report.Problem{Reason: transfer.ReasonDataExists, Message: fmt.Sprintf("StatefulSet %s of an earlier cluster of this name exists, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt its members, or delete the StatefulSet and its claims to restore", cluster.Name), Stalled: true})
+		return waitWithoutJob(status, report.Problem{Reason: protocol.ReasonDataExists, Message: fmt.Sprintf("StatefulSet %s of an earlier cluster of this name exists, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt its members, or delete the StatefulSet and its claims to restore", cluster.Name), Stalled: true})
 	case seen.job != nil:
 		return decideJob(cluster, seen, status)
 	case seen.alive > 0:
@@ -98,11 +99,11 @@ func obstacle(cluster v1.MySQLCluster, seen Observed) *report.Problem {
 	}
 	switch {
 	case seen.claim == nil && len(seen.others) > 0:
-		return &report.Problem{Reason: transfer.ReasonDataExists, Message: fmt.Sprintf("there are volumes of an earlier cluster of this name (%s), but none of its first member, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt them, or delete these claims to restore", strings.Join(seen.others, ", ")), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonDataExists, Message: fmt.Sprintf("there are volumes of an earlier cluster of this name (%s), but none of its first member, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt them, or delete these claims to restore", strings.Join(seen.others, ", ")), Stalled: true}
 	case seen.claim != nil && seen.claim.DeletionTimestamp != nil:
-		return &report.Problem{Reason: transfer.ReasonVolumePending, Message: fmt.Sprintf("claim %s is being deleted; when it is gone, the restore begins with a new claim", seen.claim.Name)}
+		return &report.Problem{Reason: protocol.ReasonVolumePending, Message: fmt.Sprintf("claim %s is being deleted; when it is gone, the restore begins with a new claim", seen.claim.Name)}
 	case seen.dataSize > room.Value():
-		return &report.Problem{Reason: transfer.ReasonVolumeTooSmall, Message: fmt.Sprintf("spec.storage: the backup holds %s of data, which is more than %s; raise spec.storage", transfer.Size(seen.dataSize), room.String()), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonVolumeTooSmall, Message: fmt.Sprintf("spec.storage: the backup holds %s of data, which is more than %s; raise spec.storage", protocol.Size(seen.dataSize), room.String()), Stalled: true}
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ func decideJob(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) 
 	switch {
 	case seen.job.DeletionTimestamp != nil:
 		return Step{actWatch, status, underWay("waiting until the Job of an earlier attempt is deleted")}
-	case state.Phase == transfer.Succeeded && (state.Outcome == nil || state.Outcome.Reason != transfer.ReasonCompleted):
+	case state.Phase == transfer.Succeeded && (state.Outcome == nil || state.Outcome.Reason != protocol.ReasonCompleted):
 		return decideUntold(cluster, seen, status)
 	case state.Phase == transfer.Succeeded:
 		return restored(cluster, seen, status)
@@ -148,7 +149,7 @@ func underWayStep(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatu
 func decideUntold(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) Step {
 	const accidents = 2
 	if status.Attempts > accidents && seen.ended < backoff(status.Attempts-accidents) {
-		return waitWithoutJob(status, report.Problem{Reason: transfer.ReasonRestoreFailed, Message: fmt.Sprintf("the operator does not know whether %s was restored: %s; check that --agent-image names the operator's image. The operator tries again within half an hour", sourceOf(cluster), seen.state.Message), Stalled: true})
+		return waitWithoutJob(status, report.Problem{Reason: protocol.ReasonRestoreFailed, Message: fmt.Sprintf("the operator does not know whether %s was restored: %s; check that --agent-image names the operator's image. The operator tries again within half an hour", sourceOf(cluster), seen.state.Message), Stalled: true})
 	}
 	return Step{actDropJob, status, underWay("checking what was restored to the volume, because the Pod that restored no longer reports it")}
 }
@@ -168,11 +169,11 @@ func watched(cluster v1.MySQLCluster, seen Observed) report.Problem {
 	}
 	switch {
 	case seen.refused != "":
-		return report.Problem{Reason: transfer.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
-	case state.Reason == transfer.ReasonImagePullFailed:
+		return report.Problem{Reason: protocol.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), Stalled: true}
+	case state.Reason == protocol.ReasonImagePullFailed:
 		return report.Problem{Reason: state.Reason, Message: state.Message + "; check that the node may pull the operator's image", Stalled: true}
 	case state.Waiting != "":
-		return report.Problem{Reason: cmp.Or(state.Reason, transfer.ReasonRestoring), Message: state.Message}
+		return report.Problem{Reason: cmp.Or(state.Reason, protocol.ReasonRestoring), Message: state.Message}
 	case state.Reason != "":
 		// Only Kubernetes decides whether it creates another Pod, or gives up.
 		return underWay(fmt.Sprintf("%s; the last attempt ended with %s: %s", going, state.Reason, state.Message))
@@ -193,7 +194,7 @@ func decideFailed(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatu
 	if seen.lacking != nil {
 		return waitWithoutJob(status, *seen.lacking)
 	}
-	reason := cmp.Or(seen.state.Reason, transfer.ReasonRestoreFailed)
+	reason := cmp.Or(seen.state.Reason, protocol.ReasonRestoreFailed)
 	message := fmt.Sprintf("%s was not restored: %s; %s", sourceOf(cluster), seen.state.Message, remedy(reason, seen))
 	return waitWithoutJob(status, report.Problem{Reason: reason, Message: message, Stalled: true})
 }
@@ -201,17 +202,17 @@ func decideFailed(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatu
 // remedy returns what a user can do about a restore that failed.
 func remedy(reason string, seen Observed) string {
 	switch reason {
-	case transfer.ReasonDataExists:
+	case protocol.ReasonDataExists:
 		return fmt.Sprintf("remove spec.fromBackup and spec.fromBackupURL to adopt the data on the volumes, or, if it is not needed, delete these claims to restore: %s", strings.Join(claimsOf(seen), ", "))
-	case transfer.ReasonVolumeTooSmall:
+	case protocol.ReasonVolumeTooSmall:
 		return "raise spec.storage"
-	case transfer.ReasonSettingsMismatch:
+	case protocol.ReasonSettingsMismatch:
 		return "the operator tries again at once"
-	case transfer.ReasonCredentialsNotFound, transfer.ReasonDestinationRefused:
+	case protocol.ReasonCredentialsNotFound, protocol.ReasonDestinationRefused:
 		return "fix the Secret, or name another one in spec.restore.secret; the operator then tries again at once, otherwise within half an hour"
-	case transfer.ReasonEncryptionKeyNotFound, transfer.ReasonEncryptionKeyInvalid:
+	case protocol.ReasonEncryptionKeyNotFound, protocol.ReasonEncryptionKeyInvalid:
 		return "put the right key into the Secret, or name another one in spec.restore.encryptionSecret; the operator then tries again at once"
-	case transfer.ReasonBackupCorrupt, transfer.ReasonBackupIncomplete, transfer.ReasonBackupForeign, transfer.ReasonBackupNotFound:
+	case protocol.ReasonBackupCorrupt, protocol.ReasonBackupIncomplete, protocol.ReasonBackupForeign, protocol.ReasonBackupNotFound:
 		return "if its data cannot be fixed, delete this MySQLCluster and apply it with another backup; the operator tries again within half an hour"
 	}
 	return fmt.Sprintf("the operator tries again within half an hour; kubectl logs job/%s shows more", seen.job.Name)
@@ -228,7 +229,7 @@ func complete(cluster v1.MySQLCluster, seen Observed, status v1.RestoreStatus) S
 	}
 	if told.Used {
 		status.Adopted, status.Checksum = true, ""
-		return Step{actRecord, status, report.Problem{Reason: transfer.ReasonRestoreAdopted, Message: adoptedNote(cluster, seen) + "; the operator is creating the members"}}
+		return Step{actRecord, status, report.Problem{Reason: protocol.ReasonRestoreAdopted, Message: adoptedNote(cluster, seen) + "; the operator is creating the members"}}
 	}
 	return Step{actRecord, status, report.Problem{Reason: ReasonCreatingMembers, Message: sourceOf(cluster) + " is restored; the operator is creating the members"}}
 }
@@ -258,7 +259,7 @@ func waitWithoutJob(status v1.RestoreStatus, found report.Problem) Step {
 }
 
 func underWay(message string) report.Problem {
-	return report.Problem{Reason: transfer.ReasonRestoring, Message: message}
+	return report.Problem{Reason: protocol.ReasonRestoring, Message: message}
 }
 
 func sourceOf(cluster v1.MySQLCluster) string {
@@ -269,7 +270,7 @@ func sourceOf(cluster v1.MySQLCluster) string {
 }
 
 // steadyProgress changes with each percent: a status that followed every byte would write to the API server continuously.
-func steadyProgress(before *v1.TransferProgress, told *transfer.Progress) *v1.TransferProgress {
+func steadyProgress(before *v1.TransferProgress, told *protocol.Progress) *v1.TransferProgress {
 	if told == nil {
 		return before
 	}

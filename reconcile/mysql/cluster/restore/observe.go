@@ -15,6 +15,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -48,7 +49,7 @@ type Observed struct {
 	alive   int
 	refused string
 	// progress is the Pod's report; nil if it reports nothing.
-	progress *transfer.Progress
+	progress *protocol.Progress
 }
 
 // versionCheck is how far the operator is with asking a MySQL image for its version.
@@ -70,7 +71,7 @@ type Known struct {
 	// Members reports whether the StatefulSet of the members exists.
 	Members bool
 	// Transfers asks restoring Pods for their progress; nil for no progress.
-	Transfers *transfer.Client
+	Transfers *protocol.Client
 }
 
 // Observe reads what the next step of a restore depends on.
@@ -119,7 +120,7 @@ func (r Restorer) observeClaims(ctx context.Context, n children.Names, seen *Obs
 }
 
 // observeJob reads the Job, its state, and the Pods that are left.
-func (r Restorer) observeJob(ctx context.Context, client *reconcile.Client, n children.Names, transfers *transfer.Client, seen *Observed) error {
+func (r Restorer) observeJob(ctx context.Context, client *reconcile.Client, n children.Names, transfers *protocol.Client, seen *Observed) error {
 	job, err := r.jobs(n).Get(ctx, client, n.RestoreJob())
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (r Restorer) observeJob(ctx context.Context, client *reconcile.Client, n ch
 		return err
 	}
 	own := transfer.PodsOf(seen.job, all)
-	seen.state = transfer.Observe(transfer.CommandRestore, seen.job, own)
+	seen.state = transfer.Observe(protocol.CommandRestore, seen.job, own)
 	if seen.state.Phase == transfer.Failed || seen.state.Phase == transfer.Succeeded {
 		seen.ended = r.Ended.Waited(n.NamespacedName(), "ended "+string(seen.job.UID)+seen.state.Pod, seen.now)
 	}
@@ -154,10 +155,10 @@ func (r Restorer) observeJob(ctx context.Context, client *reconcile.Client, n ch
 }
 
 // observeProgress asks the restoring Pod for its progress.
-func observeProgress(ctx context.Context, n children.Names, transfers *transfer.Client, seen *Observed) {
+func observeProgress(ctx context.Context, n children.Names, transfers *protocol.Client, seen *Observed) {
 	if seen.state.Phase == transfer.Running && transfers != nil && seen.state.PodIP != "" {
 		// If it does not answer, that means nothing: it may have just begun, or be about to end.
-		if progress, err := transfers.Progress(ctx, seen.state.PodIP, transfer.Host(n.Namespace, n.Cluster)); err == nil {
+		if progress, err := transfers.Progress(ctx, seen.state.PodIP, protocol.Host(n.Namespace, n.Cluster)); err == nil {
 			seen.progress = &progress
 		}
 	}

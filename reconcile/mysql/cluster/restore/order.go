@@ -12,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -27,7 +28,7 @@ func orderOf(cluster v1.MySQLCluster, image string, adoptOnly bool) transfer.Res
 	order := transfer.RestoreOrder{
 		Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), DataClaim: children.NamesOf(cluster).Claim(0),
 		Location: v1.BackupLocation{URL: cluster.Spec.FromBackupURL}, AdoptOnly: adoptOnly,
-		Image: image, ServerResources: cluster.Spec.Resources, ServerSettings: transfer.DataSettings(cluster.Spec.Config),
+		Image: image, ServerResources: cluster.Spec.Resources, ServerSettings: protocol.DataSettings(cluster.Spec.Config),
 	}
 	if cluster.Spec.Restore != nil {
 		order.BandwidthLimit = cluster.Spec.Restore.BandwidthLimit.Value()
@@ -63,15 +64,15 @@ func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, se
 	}
 	switch {
 	case instance == nil:
-		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q does not exist in namespace %q; the operator creates the cluster once it exists%s", name, cluster.Namespace, otherWays(cluster, seen))
+		return about(protocol.ReasonBackupNotFound, "MySQLBackupInstance %q does not exist in namespace %q; the operator creates the cluster once it exists%s", name, cluster.Namespace, otherWays(cluster, seen))
 	case instance.DeletionTimestamp != nil:
-		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q is being deleted%s", name, otherWays(cluster, seen))
+		return about(protocol.ReasonBackupNotFound, "MySQLBackupInstance %q is being deleted%s", name, otherWays(cluster, seen))
 	case instance.Status.Phase == v1.BackupFailed:
-		return about(transfer.ReasonBackupFailed, "MySQLBackupInstance %q failed, so there is no backup of that name; delete this MySQLCluster and apply it with another backup", name)
+		return about(protocol.ReasonBackupFailed, "MySQLBackupInstance %q failed, so there is no backup of that name; delete this MySQLCluster and apply it with another backup", name)
 	case instance.Status.Phase != v1.BackupCompleted:
-		return &report.Problem{Reason: transfer.ReasonBackupNotCompleted, Message: fmt.Sprintf("spec.fromBackup: MySQLBackupInstance %q is not complete yet; the operator restores the cluster once it is", name)}
+		return &report.Problem{Reason: protocol.ReasonBackupNotCompleted, Message: fmt.Sprintf("spec.fromBackup: MySQLBackupInstance %q is not complete yet; the operator restores the cluster once it is", name)}
 	case instance.Status.Location == nil || instance.Status.Location.URL == "":
-		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q does not say where its data is (status.location); name the place in spec.fromBackupURL of a new MySQLCluster", name)
+		return about(protocol.ReasonBackupNotFound, "MySQLBackupInstance %q does not say where its data is (status.location); name the place in spec.fromBackupURL of a new MySQLCluster", name)
 	}
 	return nil
 }

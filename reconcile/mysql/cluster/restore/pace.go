@@ -3,7 +3,7 @@ package restore
 import (
 	"time"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 const (
@@ -28,7 +28,7 @@ func (s Step) LookAgain(seen Observed) time.Duration {
 }
 
 // lookAtProgress returns how soon to ask a Pod again that reports its progress.
-func lookAtProgress(told *transfer.Progress) time.Duration {
+func lookAtProgress(told *protocol.Progress) time.Duration {
 	if told == nil || told.TotalBytes == 0 {
 		return progressEvery
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -97,7 +98,7 @@ func PreventEmptyPrimary(cluster v1.MySQLCluster, members []replication.Member, 
 		from = cluster.Status.Restore.URL
 	}
 	return replication.Decision{Record: record, Scale: decision.Scale, ReadFromPrimary: decision.ReadFromPrimary, Note: &replication.Note{
-		Reason: transfer.ReasonRestoreFailed, Blocked: true,
+		Reason: protocol.ReasonRestoreFailed, Blocked: true,
 		Message: fmt.Sprintf("the volume of %s is empty, although it should have the data of %s: the operator does not use an empty database instead. Delete this MySQLCluster and claim %s, and apply it with the backup to restore from, or without one to start empty", claim, from, claim),
 	}}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -121,7 +122,7 @@ func TestDecideRestore(t *testing.T) {
 	refused := func(reason string) transfer.State {
 		return transfer.State{Phase: transfer.Failed, Reason: reason, Message: "so it is", Attempts: 1}
 	}
-	done := transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, Checksum: "sha256:1", ServerVersion: "9.7.4", GTIDExecuted: "x:1-5"}}
+	done := transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &protocol.Outcome{Reason: protocol.ReasonCompleted, Checksum: "sha256:1", ServerVersion: "9.7.4", GTIDExecuted: "x:1-5"}}
 	bound := withClaim(corev1.ClaimBound, "1Gi")
 	running := []func(*v1.MySQLCluster){begun(v1.RestoreRunning, 0)}
 	failed := []func(*v1.MySQLCluster){begun(v1.RestoreFailed, 1)}
@@ -213,7 +214,7 @@ func TestSettingsOfDataFilesAreOrdered(t *testing.T) {
 func TestACompletedRestoreTellsWhatWasRestored(t *testing.T) {
 	t.Parallel()
 	cluster := fromNightly(begun(v1.RestoreRunning, 0))
-	seen := scene(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, ServerVersion: "9.7.4", GTIDExecuted: "x:1-5"}},
+	seen := scene(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &protocol.Outcome{Reason: protocol.ReasonCompleted, ServerVersion: "9.7.4", GTIDExecuted: "x:1-5"}},
 		func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "3" }))
 	is := Decide(cluster, seen).Status
 	if is.Checksum != "sha256:1" || is.ServerVersion != "9.7.4" || is.GTIDExecuted != "x:1-5" || is.Attempts != 4 || is.Backup != "nightly" || is.URL != "s3://bucket/shop/old/nightly" {
@@ -228,7 +229,7 @@ func TestACompletedRestoreTellsWhatWasRestored(t *testing.T) {
 func TestARestoreThatRestoredNothingSaysSo(t *testing.T) {
 	t.Parallel()
 	cluster := fromNightly(begun(v1.RestoreRunning, 0))
-	adopted := &transfer.Outcome{Reason: transfer.ReasonCompleted, Adopted: true, Used: true, Checksum: "sha256:1", UID: "u", Message: "data that a cluster has used since"}
+	adopted := &protocol.Outcome{Reason: protocol.ReasonCompleted, Adopted: true, Used: true, Checksum: "sha256:1", UID: "u", Message: "data that a cluster has used since"}
 	seen := scene(cluster, withClaim(corev1.ClaimBound, "1Gi"), others("data-db-1"), withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: adopted}))
 	step := Decide(cluster, seen)
 	if is := step.Status; is.Phase != v1.RestoreCompleted || !is.Adopted || is.Checksum != "" {
@@ -256,13 +257,13 @@ func TestRestorePatience(t *testing.T) {
 func TestProgressIsWrittenByThePercent(t *testing.T) {
 	t.Parallel()
 	before := &v1.TransferProgress{Bytes: 10, TotalBytes: 1000, Percent: 1}
-	if got := steadyProgress(before, &transfer.Progress{Bytes: 19, TotalBytes: 1000}); got != before {
+	if got := steadyProgress(before, &protocol.Progress{Bytes: 19, TotalBytes: 1000}); got != before {
 		t.Errorf("19 of 1000 would be written: %+v", got)
 	}
-	if got := steadyProgress(before, &transfer.Progress{Bytes: 20, TotalBytes: 1000}); got.Percent != 2 || got.Bytes != 20 {
+	if got := steadyProgress(before, &protocol.Progress{Bytes: 20, TotalBytes: 1000}); got.Percent != 2 || got.Bytes != 20 {
 		t.Errorf("20 of 1000 are %+v", got)
 	}
-	if got := steadyProgress(nil, &transfer.Progress{Bytes: 1, TotalBytes: 1000}); got == nil || got.TotalBytes != 1000 {
+	if got := steadyProgress(nil, &protocol.Progress{Bytes: 1, TotalBytes: 1000}); got == nil || got.TotalBytes != 1000 {
 		t.Errorf("the beginning is %+v", got)
 	}
 	if got := steadyProgress(before, nil); got != before {
@@ -430,7 +431,7 @@ func TestARestoreSendsCredentialsNowhereElse(t *testing.T) {
 			if (found != nil) != (test.want != "") {
 				t.Fatalf("found %+v, want %q", found, test.want)
 			}
-			if found != nil && (found.Reason != transfer.ReasonDestinationRefused || !found.Stalled || !strings.Contains(found.Message, test.want)) {
+			if found != nil && (found.Reason != protocol.ReasonDestinationRefused || !found.Stalled || !strings.Contains(found.Message, test.want)) {
 				t.Errorf("found %+v, want %q", found, test.want)
 			}
 		})
@@ -441,15 +442,15 @@ func TestARestoreSendsCredentialsNowhereElse(t *testing.T) {
 func TestTheEndOfARestoreIsSeenSoon(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		told *transfer.Progress
+		told *protocol.Progress
 		want time.Duration
 	}{
 		"it does not answer":          {want: progressEvery},
-		"it does not know how much":   {told: &transfer.Progress{Bytes: 5}, want: progressEvery},
-		"it has just begun":           {told: &transfer.Progress{TotalBytes: 1000}, want: progressEvery},
-		"half of it is through":       {told: &transfer.Progress{Bytes: 500, TotalBytes: 1000, BytesPerSecond: 100}, want: progressEvery},
-		"a second is left":            {told: &transfer.Progress{Bytes: 900, TotalBytes: 1000, BytesPerSecond: 100}, want: progressLast},
-		"all is through, and flushed": {told: &transfer.Progress{Bytes: 1000, TotalBytes: 1000}, want: progressLast},
+		"it does not know how much":   {told: &protocol.Progress{Bytes: 5}, want: progressEvery},
+		"it has just begun":           {told: &protocol.Progress{TotalBytes: 1000}, want: progressEvery},
+		"half of it is through":       {told: &protocol.Progress{Bytes: 500, TotalBytes: 1000, BytesPerSecond: 100}, want: progressEvery},
+		"a second is left":            {told: &protocol.Progress{Bytes: 900, TotalBytes: 1000, BytesPerSecond: 100}, want: progressLast},
+		"all is through, and flushed": {told: &protocol.Progress{Bytes: 1000, TotalBytes: 1000}, want: progressLast},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

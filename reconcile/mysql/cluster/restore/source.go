@@ -13,7 +13,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -86,7 +86,7 @@ func (r Restorer) observeInputs(ctx context.Context, namespace string, location 
 	}
 	claim, err := r.Reader.Get(ctx, children.Claims(), namespace, location.Claim)
 	if apierrors.IsNotFound(err) {
-		return &report.Problem{Reason: transfer.ReasonClaimNotFound, Message: fmt.Sprintf("PersistentVolumeClaim %q, which holds the backup, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), Stalled: true}, nil, nil
+		return &report.Problem{Reason: protocol.ReasonClaimNotFound, Message: fmt.Sprintf("PersistentVolumeClaim %q, which holds the backup, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), Stalled: true}, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -101,8 +101,8 @@ type need struct {
 
 func needsOf(location v1.BackupLocation) []need {
 	return slices.DeleteFunc([]need{
-		{location.Secret, "secret", "", transfer.ReasonCredentialsNotFound},
-		{location.EncryptionSecret, "encryptionSecret", transfer.KeyIdentity, transfer.ReasonEncryptionKeyNotFound},
+		{location.Secret, "secret", "", protocol.ReasonCredentialsNotFound},
+		{location.EncryptionSecret, "encryptionSecret", protocol.KeyIdentity, protocol.ReasonEncryptionKeyNotFound},
 	}, func(one need) bool { return one.name == "" })
 }
 
@@ -118,7 +118,7 @@ func endpointRefused(location v1.BackupLocation, credentials map[string][]byte) 
 	if location.Secret != "" {
 		remedy = fmt.Sprintf("put the server's URL under the key \"endpoint\" of Secret %q, or ", location.Secret) + remedy
 	}
-	return &report.Problem{Reason: transfer.ReasonDestinationRefused, Message: fmt.Sprintf("%v; if you trust that server, %s", err, remedy), Stalled: true}
+	return &report.Problem{Reason: protocol.ReasonDestinationRefused, Message: fmt.Sprintf("%v; if you trust that server, %s", err, remedy), Stalled: true}
 }
 
 func versionOf(object *unstructured.Unstructured) string {

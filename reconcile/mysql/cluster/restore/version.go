@@ -6,6 +6,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -46,11 +47,11 @@ func decideVersion(cluster v1.MySQLCluster, seen Observed, made string) (action,
 		if server.ended >= transfer.AskAgain {
 			return actDropVersion, &asks
 		}
-		return actWatch, &report.Problem{Reason: transfer.ReasonVersionMismatch, Message: fmt.Sprintf("spec.image: mysqld of image %q did not report its version: %s; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, server.state.Message, server.job.Name), Stalled: true}
+		return actWatch, &report.Problem{Reason: protocol.ReasonVersionMismatch, Message: fmt.Sprintf("spec.image: mysqld of image %q did not report its version: %s; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, server.state.Message, server.job.Name), Stalled: true}
 	case server.refused != "":
-		return actWatch, &report.Problem{Reason: transfer.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", server.job.Name, server.refused), Stalled: true}
-	case server.state.Reason == transfer.ReasonImagePullFailed:
-		return actWatch, &report.Problem{Reason: transfer.ReasonImagePullFailed, Message: server.state.Message + "; check spec.image, and that the node may pull it", Stalled: true}
+		return actWatch, &report.Problem{Reason: protocol.ReasonPodsNotCreated, Message: fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", server.job.Name, server.refused), Stalled: true}
+	case server.state.Reason == protocol.ReasonImagePullFailed:
+		return actWatch, &report.Problem{Reason: protocol.ReasonImagePullFailed, Message: server.state.Message + "; check spec.image, and that the node may pull it", Stalled: true}
 	case server.state.Message != "":
 		asks.Message += ": " + server.state.Message
 	}
@@ -63,7 +64,7 @@ func versionMismatch(cluster v1.MySQLCluster, image, made string) *report.Proble
 		return nil // restored by an operator that did not record it
 	}
 	if err := agent.CanStart(image, made); err != nil {
-		return &report.Problem{Reason: transfer.ReasonVersionMismatch, Message: fmt.Sprintf("spec.image cannot start %s: %v", sourceOf(cluster), err), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonVersionMismatch, Message: fmt.Sprintf("spec.image cannot start %s: %v", sourceOf(cluster), err), Stalled: true}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -19,11 +20,11 @@ import (
 func TestARestoreIsCompleteWhenTheImageFits(t *testing.T) {
 	t.Parallel()
 	done := func(version string) func(*Observed) {
-		return withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, Checksum: "sha256:1", ServerVersion: version}})
+		return withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &protocol.Outcome{Reason: protocol.ReasonCompleted, Checksum: "sha256:1", ServerVersion: version}})
 	}
 	works := withJob(transfer.State{Phase: transfer.Running, Attempts: 1})
-	writes := func(s *Observed) { s.progress = &transfer.Progress{Bytes: 1, TotalBytes: 100} }
-	used := withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, Adopted: true, Used: true, Checksum: "sha256:1"}})
+	writes := func(s *Observed) { s.progress = &protocol.Progress{Bytes: 1, TotalBytes: 100} }
+	used := withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &protocol.Outcome{Reason: protocol.ReasonCompleted, Adopted: true, Used: true, Checksum: "sha256:1"}})
 	made := func(version string) func(*Observed) {
 		return func(s *Observed) { s.dataVersion = version }
 	}

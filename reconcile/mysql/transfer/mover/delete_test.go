@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // TestDeleteWaitsForASecretThatIsPutRight: a user may be about to complete half a pair of keys. The operator gives the data up after the
@@ -32,8 +32,8 @@ func TestDeleteWaitsForASecretThatIsPutRight(t *testing.T) {
 		}
 		env := Environment{URL: test.url, CredentialsDir: dir, UID: "0a1b", Instance: "nightly-1", Log: logr.Discard()}
 		outcome, err := RunDelete(t.Context(), env)
-		done, status := Ended(outcome, err, transfer.ReasonDestinationUnavailable)
-		if status != transfer.ExitRetry || done.Reason != transfer.ReasonDestinationRefused || !strings.Contains(done.Message, test.says) {
+		done, status := Ended(outcome, err, protocol.ReasonDestinationUnavailable)
+		if status != protocol.ExitRetry || done.Reason != protocol.ReasonDestinationRefused || !strings.Contains(done.Message, test.says) {
 			t.Errorf("%s: exit status %d because of %s: %s", name, status, done.Reason, done.Message)
 		}
 	}

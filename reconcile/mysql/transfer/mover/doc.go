@@ -1,3 +1,3 @@
-// Package mover implements Program of package transfer, in a Pod of a transfer or by hand: RunBackup, RunRestore, RunVerify and RunDelete.
+// Package mover implements Program of package protocol, in a Pod of a transfer or by hand: RunBackup, RunRestore, RunVerify and RunDelete.
 // Ended turns their results into the Outcome and the exit status that the operator reads.
 package mover

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 const (
@@ -67,7 +67,7 @@ func (m members) choose(ctx context.Context, service string) (source, error) {
 		case <-ctx.Done():
 			return source{}, ctx.Err()
 		case <-bounded.Done():
-			return source{}, retry(transfer.ReasonDonorUnavailable, "find a member to copy: no member answered at %s for %s: %w", service, m.wait, err)
+			return source{}, retry(protocol.ReasonDonorUnavailable, "find a member to copy: no member answered at %s for %s: %w", service, m.wait, err)
 		case <-time.After(m.pause):
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // Environment has the arguments of a program and the paths that it uses. A Job sets them in a Pod, a person by hand.
@@ -67,7 +67,7 @@ func (e Environment) open(ctx context.Context) (*archive.Store, error) {
 		// These are kubelet's own entries. kubelet creates them for a missing Secret, too.
 		entries = slices.DeleteFunc(entries, func(one os.DirEntry) bool { return strings.HasPrefix(one.Name(), "..") })
 		if len(entries) == 0 {
-			return nil, retry(transfer.ReasonCredentialsNotFound, "read credentials: there are none; create the Secret that the destination names, with the keys for its kind of store")
+			return nil, retry(protocol.ReasonCredentialsNotFound, "read credentials: there are none; create the Secret that the destination names, with the keys for its kind of store")
 		}
 	}
 	return archive.Open(ctx, archive.Location{URL: e.URL, CredentialsDir: e.CredentialsDir, VolumeDir: e.StoreDir})
@@ -87,11 +87,11 @@ func (e Environment) keys() (keys encryption.Keys, wanted bool, err error) {
 		return encryption.Keys{}, true, err
 	}
 	if len(recipient) == 0 && len(identity) == 0 {
-		return encryption.Keys{}, true, retry(transfer.ReasonEncryptionKeyNotFound, "read the encryption key: there is none; put age %s into the encryption Secret", e.keysWanted())
+		return encryption.Keys{}, true, retry(protocol.ReasonEncryptionKeyNotFound, "read the encryption key: there is none; put age %s into the encryption Secret", e.keysWanted())
 	}
 	keys, err = encryption.ParseKeys(recipient, identity)
 	if err != nil {
-		return encryption.Keys{}, true, refused(transfer.ReasonEncryptionKeyInvalid, "read the encryption key: %w", err)
+		return encryption.Keys{}, true, refused(protocol.ReasonEncryptionKeyInvalid, "read the encryption key: %w", err)
 	}
 	return keys, true, nil
 }
@@ -99,9 +99,9 @@ func (e Environment) keys() (keys encryption.Keys, wanted bool, err error) {
 // keysWanted describes the missing keys.
 func (e Environment) keysWanted() string {
 	if e.RecipientFile != "" {
-		return fmt.Sprintf("public keys, under %q,", transfer.KeyRecipient)
+		return fmt.Sprintf("public keys, under %q,", protocol.KeyRecipient)
 	}
-	return fmt.Sprintf("secret keys, under %q,", transfer.KeyIdentity)
+	return fmt.Sprintf("secret keys, under %q,", protocol.KeyIdentity)
 }
 
 func keyFile(file string) ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // programError is an error whose reason the program itself has found.
@@ -37,17 +37,17 @@ func retry(reason, format string, values ...any) error {
 }
 
 // Ended returns a program's final report and its exit status. otherwise is the reason for errors without a reason of their own.
-func Ended(outcome transfer.Outcome, err error, otherwise string) (transfer.Outcome, int) {
+func Ended(outcome protocol.Outcome, err error, otherwise string) (protocol.Outcome, int) {
 	if err == nil {
-		outcome.Reason = transfer.ReasonCompleted
-		return outcome, transfer.ExitDone
+		outcome.Reason = protocol.ReasonCompleted
+		return outcome, protocol.ExitDone
 	}
 	reason, final := judge(err, otherwise)
 	outcome.Reason, outcome.Message = reason, oneLine(err)
 	if final {
-		return outcome, transfer.ExitRefused
+		return outcome, protocol.ExitRefused
 	}
-	return outcome, transfer.ExitRetry
+	return outcome, protocol.ExitRetry
 }
 
 // judge returns the reason of an error by its type, and whether a retry cannot succeed.
@@ -61,7 +61,7 @@ func judge(err error, otherwise string) (reason string, final bool) {
 		}
 	}
 	if errors.Is(err, context.Canceled) {
-		return transfer.ReasonInterrupted, false
+		return protocol.ReasonInterrupted, false
 	}
 	return otherwise, false
 }
@@ -70,10 +70,10 @@ func judge(err error, otherwise string) (reason string, final bool) {
 // and new permissions need minutes to take effect.
 func judgeStore(err error) (string, bool) {
 	if _, occupied := errors.AsType[*archive.OccupiedError](err); occupied {
-		return transfer.ReasonDestinationOccupied, true
+		return protocol.ReasonDestinationOccupied, true
 	}
 	if _, finished := errors.AsType[*archive.FinishedError](err); finished {
-		return transfer.ReasonDestinationOccupied, true
+		return protocol.ReasonDestinationOccupied, true
 	}
 	store, ok := errors.AsType[*destination.StoreError](err)
 	if !ok {
@@ -81,16 +81,16 @@ func judgeStore(err error) (string, bool) {
 	}
 	switch store.Kind {
 	case destination.KindInvalid:
-		return transfer.ReasonDestinationRefused, true
+		return protocol.ReasonDestinationRefused, true
 	case destination.KindRefused, destination.KindNotFound, destination.KindClockSkew, destination.KindUntrusted, destination.KindEndpoint,
 		destination.KindRedirected:
-		return transfer.ReasonDestinationRefused, false
+		return protocol.ReasonDestinationRefused, false
 	case destination.KindFull:
-		return transfer.ReasonDestinationFull, false
+		return protocol.ReasonDestinationFull, false
 	case destination.KindUnavailable:
-		return transfer.ReasonDestinationUnavailable, false
+		return protocol.ReasonDestinationUnavailable, false
 	}
-	return transfer.ReasonDestinationUnavailable, false
+	return protocol.ReasonDestinationUnavailable, false
 }
 
 // judgeBackup judges errors of a backup that is read.
@@ -105,17 +105,17 @@ func judgeBackup(err error) (string, bool) {
 	)
 	switch {
 	case errors.As(err, &notFound):
-		return transfer.ReasonBackupNotFound, true
+		return protocol.ReasonBackupNotFound, true
 	case errors.As(err, &incomplete):
-		return transfer.ReasonBackupIncomplete, true
+		return protocol.ReasonBackupIncomplete, true
 	case errors.As(err, &corrupt):
-		return transfer.ReasonBackupCorrupt, true
+		return protocol.ReasonBackupCorrupt, true
 	case errors.As(err, &foreign):
-		return transfer.ReasonBackupForeign, true
+		return protocol.ReasonBackupForeign, true
 	case errors.As(err, &key):
-		return transfer.ReasonEncryptionKeyInvalid, true
+		return protocol.ReasonEncryptionKeyInvalid, true
 	case errors.As(err, &data):
-		return transfer.ReasonDataExists, true
+		return protocol.ReasonDataExists, true
 	}
 	return "", false
 }
@@ -127,13 +127,13 @@ func judgeDonor(err error) (string, bool) {
 	var network net.Error
 	switch {
 	case clone.IsBusy(err):
-		return transfer.ReasonDonorBusy, false
+		return protocol.ReasonDonorBusy, false
 	case errors.As(err, &answer):
-		return transfer.ReasonCopyFailed, false
+		return protocol.ReasonCopyFailed, false
 	case errors.As(err, &unsupported):
-		return transfer.ReasonCopyFailed, true
+		return protocol.ReasonCopyFailed, true
 	case errors.As(err, &network):
-		return transfer.ReasonDonorUnavailable, false
+		return protocol.ReasonDonorUnavailable, false
 	}
 	return "", false
 }
@@ -146,7 +146,7 @@ func interrupted(ctx context.Context, err error) error {
 	if _, final := judge(err, ""); final {
 		return err
 	}
-	return retry(transfer.ReasonInterrupted, "the program was stopped: %w", err)
+	return retry(protocol.ReasonInterrupted, "the program was stopped: %w", err)
 }
 
 // isFull reports whether a file system has no space left for this process.

@@ -12,7 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // abortTimeout bounds the removal of what a failed attempt has stored. The removal must end before kubelet kills the Pod (abortGrace).
@@ -21,7 +21,7 @@ const abortTimeout = 45 * time.Second
 // RunBackup makes the backup: it streams a copy of a member to the backup's folder at the destination. A failed attempt leaves nothing
 // there, or only what the next attempt removes. The manifest, written last, makes it a backup. If an earlier attempt completed the backup
 // and could not report it, that backup is the result.
-func RunBackup(ctx context.Context, env Environment) (transfer.Outcome, error) {
+func RunBackup(ctx context.Context, env Environment) (protocol.Outcome, error) {
 	outcome, err := backupAttempt{env: env, meter: &meter{}, members: env.members()}.run(ctx)
 	return outcome, interrupted(ctx, err)
 }
@@ -64,13 +64,13 @@ type backupAttempt struct {
 	began time.Time
 }
 
-func (m backupAttempt) run(ctx context.Context) (transfer.Outcome, error) {
+func (m backupAttempt) run(ctx context.Context) (protocol.Outcome, error) {
 	m.began = time.Now()
 	defer m.env.background(ctx, m.meter)()
 	m.meter.stage("checking the destination")
 	store, err := m.env.open(ctx)
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	defer func() { _ = store.Close() }()
 	if outcome, done, err := m.made(ctx, store); done || err != nil {
@@ -78,17 +78,17 @@ func (m backupAttempt) run(ctx context.Context) (transfer.Outcome, error) {
 	}
 	keys, encrypt, err := m.env.keys()
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	if encrypt && len(keys.Recipients) == 0 {
-		return transfer.Outcome{}, refused(transfer.ReasonEncryptionKeyInvalid, "read the encryption key: it has no public key")
+		return protocol.Outcome{}, refused(protocol.ReasonEncryptionKeyInvalid, "read the encryption key: it has no public key")
 	}
 	return m.copyPatiently(ctx, store, keys)
 }
 
 // copyPatiently waits for a member that is giving a copy to another client, such as a new replica. That may take longer than all attempts
 // of a Job. It chooses the member again each time.
-func (m backupAttempt) copyPatiently(ctx context.Context, store *archive.Store, keys encryption.Keys) (transfer.Outcome, error) {
+func (m backupAttempt) copyPatiently(ctx context.Context, store *archive.Store, keys encryption.Keys) (protocol.Outcome, error) {
 	bounded, cancel := context.WithTimeout(ctx, m.members.busyWait)
 	defer cancel()
 	for {
@@ -106,14 +106,14 @@ func (m backupAttempt) copyPatiently(ctx context.Context, store *archive.Store, 
 	}
 }
 
-func (m backupAttempt) chooseAndCopy(ctx context.Context, store *archive.Store, keys encryption.Keys) (transfer.Outcome, error) {
+func (m backupAttempt) chooseAndCopy(ctx context.Context, store *archive.Store, keys encryption.Keys) (protocol.Outcome, error) {
 	m.meter.stage("looking for a member to copy")
 	from, err := m.members.choose(ctx, serviceOf(m.env))
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	defer func() { _ = from.server.Close() }()
-	m.meter.update(func(p *transfer.Progress) { p.Source, p.Bytes = from.name(), 0 })
+	m.meter.update(func(p *protocol.Progress) { p.Source, p.Bytes = from.name(), 0 })
 	outcome, err := m.copyTo(ctx, store, keys, from)
 	outcome.Source = from.name()
 	return outcome, err
@@ -127,33 +127,33 @@ func (m backupAttempt) identity() archive.Identity {
 }
 
 // made finds the backup that an earlier attempt completed. archive.Begin judges any other content of the folder.
-func (m backupAttempt) made(ctx context.Context, store *archive.Store) (outcome transfer.Outcome, done bool, err error) {
+func (m backupAttempt) made(ctx context.Context, store *archive.Store) (outcome protocol.Outcome, done bool, err error) {
 	manifest, checksum, err := archive.Load(ctx, store)
 	if _, unreachable := errors.AsType[*destination.StoreError](err); unreachable {
-		return transfer.Outcome{}, false, err
+		return protocol.Outcome{}, false, err
 	}
 	if err != nil || manifest.Backup.UID != m.env.UID {
-		return transfer.Outcome{}, false, nil //nolint:nilerr // there is no backup of ours: that is the normal case
+		return protocol.Outcome{}, false, nil //nolint:nilerr // there is no backup of ours: that is the normal case
 	}
 	m.env.Log.Info("an earlier attempt has made this backup", "checksum", checksum)
 	return outcomeOf(manifest, checksum), true, nil
 }
 
 // outcomeOf is the report of a complete backup.
-func outcomeOf(manifest archive.Manifest, checksum string) transfer.Outcome {
-	return transfer.Outcome{
+func outcomeOf(manifest archive.Manifest, checksum string) protocol.Outcome {
+	return protocol.Outcome{
 		Source: manifest.Source.Member, ServerVersion: manifest.Source.ServerVersion, GTIDExecuted: manifest.GTIDs.AtLeast,
 		Checksum: checksum, DataSize: manifest.Data.Size, Size: manifest.Stored(), UID: manifest.Backup.UID, Instance: manifest.Backup.Instance,
 	}
 }
 
 // copyTo copies a member to the store. After any failure it removes what it has stored.
-func (m backupAttempt) copyTo(ctx context.Context, store *archive.Store, keys encryption.Keys, from source) (transfer.Outcome, error) {
+func (m backupAttempt) copyTo(ctx context.Context, store *archive.Store, keys encryption.Keys, from source) (protocol.Outcome, error) {
 	limit := m.limit(from)
 	m.env.Log.Info("copying", "member", from.name(), "version", from.Version, "primary", from.Primary, "limit", limit, "to", store.URL())
 	writer, err := archive.Begin(ctx, store, archive.WriteOptions{Identity: m.identity(), Recipients: keys.Recipients, Limit: limit})
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	outcome, err := m.fill(ctx, writer, from)
 	if err == nil {
@@ -166,7 +166,7 @@ func (m backupAttempt) copyTo(ctx context.Context, store *archive.Store, keys en
 		// The next attempt, or the deletion of the instance, removes it. Without a manifest it is no backup.
 		m.env.Log.Error(left, "failed to remove parts of the failed attempt from the destination")
 	}
-	return transfer.Outcome{}, err
+	return protocol.Outcome{}, err
 }
 
 // limit is the read rate of the member, in bytes per second; 0 for no limit.
@@ -178,7 +178,7 @@ func (m backupAttempt) limit(from source) int64 {
 }
 
 // fill copies everything and writes the manifest.
-func (m backupAttempt) fill(ctx context.Context, writer *archive.Writer, from source) (transfer.Outcome, error) {
+func (m backupAttempt) fill(ctx context.Context, writer *archive.Writer, from source) (protocol.Outcome, error) {
 	manifest := archive.Manifest{
 		Source:          archive.Source{Member: from.name(), Host: from.Host, ServerUUID: from.ServerUUID, ServerVersion: from.Version, Primary: from.Primary},
 		OperatorVersion: m.env.Version,
@@ -188,11 +188,11 @@ func (m backupAttempt) fill(ctx context.Context, writer *archive.Writer, from so
 	begun := time.Now()
 	result, err := m.members.copy(ctx, from.Host, metered{Sink: writer, meter: m.meter, pacer: pacer}, m.observer(ctx, from, pacer, &manifest.GTIDs))
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	copied := time.Now()
 	if result.ServerUUID != from.ServerUUID {
-		return transfer.Outcome{}, retry(transfer.ReasonCopyFailed, "copy %s: another server answered under its name", from.Host)
+		return protocol.Outcome{}, retry(protocol.ReasonCopyFailed, "copy %s: another server answered under its name", from.Host)
 	}
 	m.meter.stage("finishing")
 	manifest.Data = archive.Data{Bytes: result.Bytes, Files: result.Files}
@@ -204,10 +204,10 @@ func (m backupAttempt) fill(ctx context.Context, writer *archive.Writer, from so
 	}
 	manifest, checksum, err := writer.Finish(ctx, manifest)
 	if err != nil {
-		return transfer.Outcome{}, retryDamaged(err)
+		return protocol.Outcome{}, retryDamaged(err)
 	}
 	outcome := outcomeOf(manifest, checksum)
-	outcome.Spent = &transfer.Spent{
+	outcome.Spent = &protocol.Spent{
 		Wait: begun.Sub(m.began).Milliseconds(), Copy: (copied.Sub(begun) - pacer.stored - pacer.rested).Milliseconds(),
 		Rest: pacer.rested.Milliseconds(), Upload: pacer.stored.Milliseconds(), Finish: time.Since(copied).Milliseconds(),
 	}
@@ -233,7 +233,7 @@ func retryDamaged(err error) error {
 	_, incomplete := errors.AsType[*archive.IncompleteError](err)
 	_, corrupt := errors.AsType[*archive.CorruptError](err)
 	if incomplete || corrupt {
-		return retry(transfer.ReasonCopyFailed, "store the backup: %w", err)
+		return retry(protocol.ReasonCopyFailed, "store the backup: %w", err)
 	}
 	return err
 }
@@ -268,10 +268,10 @@ func (m backupAttempt) observer(ctx context.Context, from source, pacer *pacer, 
 func (s source) again(ctx context.Context) (mysqld.Donor, error) {
 	seen, err := observe(ctx, s.server)
 	if err != nil {
-		return seen, retry(transfer.ReasonDonorUnavailable, "read the transactions of %s: %w", s.Host, err)
+		return seen, retry(protocol.ReasonDonorUnavailable, "read the transactions of %s: %w", s.Host, err)
 	}
 	if seen.ServerUUID != s.ServerUUID {
-		return seen, retry(transfer.ReasonCopyFailed, "read the transactions of %s: another server answered under its name", s.Host)
+		return seen, retry(protocol.ReasonCopyFailed, "read the transactions of %s: another server answered under its name", s.Host)
 	}
 	return seen, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // fakeMember is a mysqld as a backup uses it. It commits a transaction at each query.
@@ -127,12 +127,12 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-func (s *shop) backup(ctx context.Context) (transfer.Outcome, error) {
+func (s *shop) backup(ctx context.Context) (protocol.Outcome, error) {
 	outcome, err := backupAttempt{env: s.env, meter: &meter{}, members: s.members}.run(ctx)
 	return outcome, interrupted(ctx, err)
 }
 
-func (s *shop) mustBackup(t *testing.T) transfer.Outcome {
+func (s *shop) mustBackup(t *testing.T) protocol.Outcome {
 	t.Helper()
 	outcome, err := s.backup(t.Context())
 	if err != nil {
@@ -237,7 +237,7 @@ func TestBackupWaitsForAMemberButNotForEver(t *testing.T) {
 	s = newShop(t)
 	s.members.connect = func(string) (server, error) { return nil, errors.New("connection refused") }
 	_, err := s.backup(t.Context())
-	if reasonOf(err) != transfer.ReasonDonorUnavailable || !strings.Contains(err.Error(), "db-read.shop.svc") || !strings.Contains(err.Error(), "connection refused") {
+	if reasonOf(err) != protocol.ReasonDonorUnavailable || !strings.Contains(err.Error(), "db-read.shop.svc") || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("no member answers: %v", err)
 	}
 	if files := s.stored(t); len(files) > 0 {
@@ -295,7 +295,7 @@ func TestBackupWaitsForAMemberThatIsBusy(t *testing.T) {
 		cancel()
 		return clone.Result{}, &clone.DonorError{Number: 3634, Message: "too many"}
 	}
-	if _, err := s.backup(ctx); reasonOf(err) != transfer.ReasonInterrupted {
+	if _, err := s.backup(ctx); reasonOf(err) != protocol.ReasonInterrupted {
 		t.Errorf("stopped while it waits: %v", err)
 	}
 }
@@ -315,7 +315,7 @@ func TestBackupNeverMixesTwoServers(t *testing.T) {
 	s := newShop(t)
 	other(s, 2)
 	s.members.wait = 0
-	if _, err := s.backup(t.Context()); reasonOf(err) != transfer.ReasonDonorUnavailable || !strings.Contains(err.Error(), "is not the server") {
+	if _, err := s.backup(t.Context()); reasonOf(err) != protocol.ReasonDonorUnavailable || !strings.Contains(err.Error(), "is not the server") {
 		t.Errorf("the name leads elsewhere: %v", err)
 	}
 	s = newShop(t)
@@ -324,7 +324,7 @@ func TestBackupNeverMixesTwoServers(t *testing.T) {
 		result.ServerUUID = "another"
 		return result, err
 	}
-	if _, err := s.backup(t.Context()); reasonOf(err) != transfer.ReasonCopyFailed {
+	if _, err := s.backup(t.Context()); reasonOf(err) != protocol.ReasonCopyFailed {
 		t.Errorf("the copy is of another server: %v", err)
 	}
 	if _, err := s.load(t); err == nil {
@@ -338,8 +338,8 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for stage := clone.StageFiles; stage <= clone.StageDone; stage++ {
 		for name, cause := range map[string]error{
-			transfer.ReasonDonorBusy:  &clone.DonorError{Number: 3634, Message: "too many"},
-			transfer.ReasonCopyFailed: errors.New("connection reset"),
+			protocol.ReasonDonorBusy:  &clone.DonorError{Number: 3634, Message: "too many"},
+			protocol.ReasonCopyFailed: errors.New("connection reset"),
 		} {
 			t.Run(fmt.Sprint(stage, " ", name), func(t *testing.T) {
 				t.Parallel()
@@ -355,7 +355,7 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 					return giveCopy(sink, watched)
 				}
 				_, err := s.backup(t.Context())
-				if outcome, status := Ended(transfer.Outcome{}, err, transfer.ReasonCopyFailed); outcome.Reason != name || status != transfer.ExitRetry {
+				if outcome, status := Ended(protocol.Outcome{}, err, protocol.ReasonCopyFailed); outcome.Reason != name || status != protocol.ExitRetry {
 					t.Errorf("%s with exit status %d (%v), want %s", outcome.Reason, status, err, name)
 				}
 				if files := s.stored(t); len(files) > 0 {
@@ -379,7 +379,7 @@ func TestBackupToldToEndLeavesNothingAndTheNextAttemptWorks(t *testing.T) {
 		<-ctx.Done()
 		return clone.Result{}, ctx.Err()
 	}
-	if _, err := s.backup(ctx); reasonOf(err) != transfer.ReasonInterrupted {
+	if _, err := s.backup(ctx); reasonOf(err) != protocol.ReasonInterrupted {
 		t.Errorf("%v", err)
 	}
 	if files := s.stored(t); len(files) > 0 {
@@ -428,10 +428,10 @@ func TestBackupNeverTakesAnothersFolder(t *testing.T) {
 	before := sumOf(t, s.env.StoreDir)
 	s.env.UID = "another"
 	_, err := s.backup(t.Context())
-	if outcome, status := Ended(transfer.Outcome{}, err, ""); outcome.Reason != transfer.ReasonDestinationOccupied || status != transfer.ExitRefused {
+	if outcome, status := Ended(protocol.Outcome{}, err, ""); outcome.Reason != protocol.ReasonDestinationOccupied || status != protocol.ExitRefused {
 		t.Errorf("%s with exit status %d: %v", outcome.Reason, status, err)
 	}
-	if _, err := RunDelete(t.Context(), s.env); reasonOf(err) != transfer.ReasonDestinationOccupied {
+	if _, err := RunDelete(t.Context(), s.env); reasonOf(err) != protocol.ReasonDestinationOccupied {
 		t.Errorf("it deletes the data of another backup: %v", err)
 	}
 	if sumOf(t, s.env.StoreDir) != before {
@@ -486,9 +486,9 @@ func TestBackupIsNeverMadeUnencryptedByMistake(t *testing.T) {
 		recipient, identity string
 		reason              string
 	}{
-		"the Secret is missing":       {reason: transfer.ReasonEncryptionKeyNotFound},
-		"the key is invalid":          {recipient: "ssh-rsa nonsense", reason: transfer.ReasonEncryptionKeyInvalid},
-		"the key is empty":            {recipient: "# nothing\n", reason: transfer.ReasonEncryptionKeyInvalid},
+		"the Secret is missing":       {reason: protocol.ReasonEncryptionKeyNotFound},
+		"the key is invalid":          {recipient: "ssh-rsa nonsense", reason: protocol.ReasonEncryptionKeyInvalid},
+		"the key is empty":            {recipient: "# nothing\n", reason: protocol.ReasonEncryptionKeyInvalid},
 		"a public key is enough":      {recipient: identity.Recipient().String()},
 		"a secret key is enough, too": {identity: identity.String()},
 	}
@@ -516,7 +516,7 @@ func TestBackupIsNeverMadeUnencryptedByMistake(t *testing.T) {
 func keyFiles(t *testing.T, recipient, identity string) (recipientFile, identityFile string) {
 	t.Helper()
 	root := t.TempDir()
-	for name, content := range map[string]string{transfer.KeyRecipient: recipient, transfer.KeyIdentity: identity} {
+	for name, content := range map[string]string{protocol.KeyRecipient: recipient, protocol.KeyIdentity: identity} {
 		if content == "" {
 			continue
 		}
@@ -524,7 +524,7 @@ func keyFiles(t *testing.T, recipient, identity string) (recipientFile, identity
 			t.Fatal(err)
 		}
 	}
-	return filepath.Join(root, transfer.KeyRecipient), filepath.Join(root, transfer.KeyIdentity)
+	return filepath.Join(root, protocol.KeyRecipient), filepath.Join(root, protocol.KeyIdentity)
 }
 
 func TestCredentialsThatAreMissingAreCalledSo(t *testing.T) {
@@ -537,7 +537,7 @@ func TestCredentialsThatAreMissingAreCalledSo(t *testing.T) {
 	}
 	for _, dir := range []string{mounted, filepath.Join(t.TempDir(), "none")} {
 		s.env.CredentialsDir = dir
-		if _, err := s.backup(t.Context()); reasonOf(err) != transfer.ReasonCredentialsNotFound {
+		if _, err := s.backup(t.Context()); reasonOf(err) != protocol.ReasonCredentialsNotFound {
 			t.Errorf("%v", err)
 		}
 	}
@@ -549,7 +549,7 @@ func TestDeleteRemovesTheDataAndThatThereIsNoneIsSuccess(t *testing.T) {
 	s.mustBackup(t)
 	for range 2 {
 		outcome, err := RunDelete(t.Context(), s.env)
-		if done, status := Ended(outcome, err, ""); done.Reason != transfer.ReasonCompleted || status != transfer.ExitDone {
+		if done, status := Ended(outcome, err, ""); done.Reason != protocol.ReasonCompleted || status != protocol.ExitDone {
 			t.Errorf("%+v, %v", done, err)
 		}
 		if files := s.stored(t); len(files) > 0 {

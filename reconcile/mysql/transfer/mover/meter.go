@@ -8,7 +8,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // meter measures the progress of a transfer.
 type meter struct {
 	mu       sync.Mutex
-	progress transfer.Progress
+	progress protocol.Progress
 	history  []sample
 }
 
@@ -32,22 +32,22 @@ type sample struct {
 }
 
 // now returns the current progress.
-func (m *meter) now() transfer.Progress {
+func (m *meter) now() protocol.Progress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.progress
 }
 
 // update changes the progress under the lock.
-func (m *meter) update(change func(*transfer.Progress)) {
+func (m *meter) update(change func(*protocol.Progress)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change(&m.progress)
 }
 
-func (m *meter) stage(name string) { m.update(func(p *transfer.Progress) { p.Stage = name }) }
-func (m *meter) total(bytes int64) { m.update(func(p *transfer.Progress) { p.TotalBytes = bytes }) }
-func (m *meter) done(bytes int64)  { m.update(func(p *transfer.Progress) { p.Bytes = bytes }) }
+func (m *meter) stage(name string) { m.update(func(p *protocol.Progress) { p.Stage = name }) }
+func (m *meter) total(bytes int64) { m.update(func(p *protocol.Progress) { p.TotalBytes = bytes }) }
+func (m *meter) done(bytes int64)  { m.update(func(p *protocol.Progress) { p.Bytes = bytes }) }
 
 // sample updates the rate.
 func (m *meter) sample(at time.Time) {
@@ -83,7 +83,7 @@ func (m *meter) watch(ctx context.Context, log logr.Logger) {
 
 func (m *meter) log(log logr.Logger) {
 	progress := m.now()
-	log.Info("progress", "stage", progress.Stage, "percent", transfer.StatusProgress(progress).Percent, "bytes", progress.Bytes,
+	log.Info("progress", "stage", progress.Stage, "percent", progress.Percent(), "bytes", progress.Bytes,
 		"totalBytes", progress.TotalBytes, "bytesPerSecond", progress.BytesPerSecond)
 }
 
@@ -101,6 +101,6 @@ func (s metered) Write(file clone.File, offset int64, data []byte) error {
 	if err != nil {
 		return err
 	}
-	s.meter.update(func(p *transfer.Progress) { p.Bytes += int64(len(data)) })
+	s.meter.update(func(p *protocol.Progress) { p.Bytes += int64(len(data)) })
 	return nil
 }

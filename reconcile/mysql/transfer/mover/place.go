@@ -9,7 +9,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // place is a target of a restore.
@@ -38,7 +38,7 @@ func (v memberVolume) finish(from agent.RestoredFrom) error {
 		return err
 	}
 	if begun {
-		return retry(transfer.ReasonRestoreFailed, "finish the restore: another process has begun a restore in %s", v.layout.RestoringDir())
+		return retry(protocol.ReasonRestoreFailed, "finish the restore: another process has begun a restore in %s", v.layout.RestoringDir())
 	}
 	return agent.FinishRestore(v.layout, from)
 }
@@ -61,7 +61,7 @@ func (f folder) look() (agent.VolumeContents, error) {
 		return agent.VolumeContents{Contents: agent.VolumeOccupied, Description: "other files in " + f.path}, nil
 	}
 	if isMount(f.path) {
-		return agent.VolumeContents{}, refused(transfer.ReasonRestoreFailed, "restore into %s: it is the root of a file system, which cannot be the target of a rename; name a folder in it", f.path)
+		return agent.VolumeContents{}, refused(protocol.ReasonRestoreFailed, "restore into %s: it is the root of a file system, which cannot be the target of a rename; name a folder in it", f.path)
 	}
 	return agent.VolumeContents{Contents: agent.VolumeEmpty, Description: "nothing"}, f.unfinished()
 }
@@ -74,7 +74,7 @@ func (f folder) unfinished() error {
 	}
 	err = filepath.WalkDir(f.temporaryPath(), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			err = refused(transfer.ReasonDataExists, "restore into %s: the temporary folder %s contains %s and is not an interrupted restore; move it away, or, if it is the restored data, rename it", f.path, f.temporaryPath(), filepath.Base(path))
+			err = refused(protocol.ReasonDataExists, "restore into %s: the temporary folder %s contains %s and is not an interrupted restore; move it away, or, if it is the restored data, rename it", f.path, f.temporaryPath(), filepath.Base(path))
 		}
 		return err
 	})

@@ -11,13 +11,13 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // RunRestore restores a backup to a member's volume, or by hand into a folder. It first checks what is there. If it is this backup,
 // RunRestore succeeds, even if the destination no longer exists. It never touches other data. Then it makes all other checks before it
 // writes the first byte. If it is killed at any point, the next run continues or starts again.
-func RunRestore(ctx context.Context, env Environment) (transfer.Outcome, error) {
+func RunRestore(ctx context.Context, env Environment) (protocol.Outcome, error) {
 	outcome, err := restoreAttempt{env: env, meter: &meter{}, place: env.place(), directory: newDirectory}.run(ctx)
 	return outcome, interrupted(ctx, err)
 }
@@ -50,14 +50,14 @@ type restoreAttempt struct {
 	directory func(root string) (directory, error)
 }
 
-func (r restoreAttempt) run(ctx context.Context) (transfer.Outcome, error) {
+func (r restoreAttempt) run(ctx context.Context) (protocol.Outcome, error) {
 	defer r.env.background(ctx, r.meter)()
 	held, err := r.place.look()
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	if r.certainlyTaken(held) {
-		return transfer.Outcome{}, r.taken(held)
+		return protocol.Outcome{}, r.taken(held)
 	}
 	// A URL alone is no proof: the folder may hold another backup now.
 	if known := (agent.RestoredFrom{UID: r.env.UID, Checksum: r.env.Checksum}); held.From.Is(known) {
@@ -66,26 +66,26 @@ func (r restoreAttempt) run(ctx context.Context) (transfer.Outcome, error) {
 	r.meter.stage("checking the backup")
 	keys, _, err := r.env.keys()
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	store, err := r.env.open(ctx)
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	defer func() { _ = store.Close() }()
 	manifest, checksum, err := r.load(ctx, store)
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	wanted := agent.RestoredFrom{UID: manifest.Backup.UID, Checksum: checksum, URL: r.env.URL, Version: manifest.Source.ServerVersion}
 	if hasBackup(held) {
 		if held.From.Is(wanted) {
 			return r.adopt(held)
 		}
-		return transfer.Outcome{}, r.taken(held)
+		return protocol.Outcome{}, r.taken(held)
 	}
 	if err := r.fits(manifest, keys); err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	return r.restore(ctx, store, manifest, keys, wanted)
 }
@@ -108,20 +108,20 @@ func (r restoreAttempt) taken(held agent.VolumeContents) error {
 	if hasBackup(held) || held.Contents == agent.VolumeOccupied {
 		return &agent.OccupiedError{Description: held.Description}
 	}
-	return refused(transfer.ReasonDataExists, "other members' volumes hold data, so the backup is not restored to this volume, which does not hold the backup but %s", held.Description)
+	return refused(protocol.ReasonDataExists, "other members' volumes hold data, so the backup is not restored to this volume, which does not hold the backup but %s", held.Description)
 }
 
 // adopt accepts what an earlier run has restored.
-func (r restoreAttempt) adopt(held agent.VolumeContents) (transfer.Outcome, error) {
+func (r restoreAttempt) adopt(held agent.VolumeContents) (protocol.Outcome, error) {
 	if err := r.place.finish(held.From); err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	if held.Used {
 		r.env.Log.Info("nothing is restored: a cluster has used the volume since this backup was restored to it", "checksum", held.From.Checksum)
-		return transfer.Outcome{Adopted: true, Used: true, Checksum: held.From.Checksum, UID: held.From.UID, Message: held.Description}, nil
+		return protocol.Outcome{Adopted: true, Used: true, Checksum: held.From.Checksum, UID: held.From.UID, Message: held.Description}, nil
 	}
 	r.env.Log.Info("this backup was restored here before", "checksum", held.From.Checksum)
-	return transfer.Outcome{Adopted: true, Checksum: held.From.Checksum, UID: held.From.UID, ServerVersion: held.From.Version, Message: "this backup was restored here before"}, nil
+	return protocol.Outcome{Adopted: true, Checksum: held.From.Checksum, UID: held.From.UID, ServerVersion: held.From.Version, Message: "this backup was restored here before"}, nil
 }
 
 // load reads the manifest and checks that it is the requested one.
@@ -131,10 +131,10 @@ func (r restoreAttempt) load(ctx context.Context, store *archive.Store) (archive
 		return manifest, "", err
 	}
 	if r.env.UID != "" && manifest.Backup.UID != r.env.UID {
-		return manifest, "", refused(transfer.ReasonBackupForeign, "%s holds the backup of another instance: of %s/%s with UID %s, not %s", store.URL(), manifest.Backup.Namespace, manifest.Backup.Instance, manifest.Backup.UID, r.env.UID)
+		return manifest, "", refused(protocol.ReasonBackupForeign, "%s holds the backup of another instance: of %s/%s with UID %s, not %s", store.URL(), manifest.Backup.Namespace, manifest.Backup.Instance, manifest.Backup.UID, r.env.UID)
 	}
 	if r.env.Checksum != "" && checksum != r.env.Checksum {
-		return manifest, "", refused(transfer.ReasonBackupForeign, "%s holds another backup than the requested one: its manifest has checksum %s, not %s", store.URL(), checksum, r.env.Checksum)
+		return manifest, "", refused(protocol.ReasonBackupForeign, "%s holds another backup than the requested one: its manifest has checksum %s, not %s", store.URL(), checksum, r.env.Checksum)
 	}
 	return manifest, checksum, nil
 }
@@ -142,7 +142,7 @@ func (r restoreAttempt) load(ctx context.Context, store *archive.Store) (archive
 // fits makes the checks that do not need the data, before anything is written.
 func (r restoreAttempt) fits(manifest archive.Manifest, keys encryption.Keys) error {
 	if manifest.Encryption.Scheme != "" && len(keys.Identities) == 0 {
-		return retry(transfer.ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: provide the secret key of one of these (key %q of the encryption Secret)", manifest.Encryption.Recipients, transfer.KeyIdentity)
+		return retry(protocol.ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: provide the secret key of one of these (key %q of the encryption Secret)", manifest.Encryption.Recipients, protocol.KeyIdentity)
 	}
 	if r.env.Layout.Volume != "" {
 		if err := fitSettings(manifest.Settings, r.env.ServerSettings); err != nil {
@@ -154,7 +154,7 @@ func (r restoreAttempt) fits(manifest archive.Manifest, keys encryption.Keys) er
 		return err
 	}
 	if needed := leastSpace(manifest); free < needed {
-		return refused(transfer.ReasonVolumeTooSmall, "the backup takes about %s, and the volume has %s free: make it larger (spec.storage)", transfer.Size(manifest.Data.Size), transfer.Size(free))
+		return refused(protocol.ReasonVolumeTooSmall, "the backup takes about %s, and the volume has %s free: make it larger (spec.storage)", protocol.Size(manifest.Data.Size), protocol.Size(free))
 	}
 	return nil
 }
@@ -164,17 +164,17 @@ func (r restoreAttempt) fits(manifest archive.Manifest, keys encryption.Keys) er
 func leastSpace(manifest archive.Manifest) int64 { return manifest.Data.Size / 10 * 9 }
 
 // restore writes the data to a temporary folder, and moves it to its place when all of it is checked and flushed.
-func (r restoreAttempt) restore(ctx context.Context, store *archive.Store, manifest archive.Manifest, keys encryption.Keys, from agent.RestoredFrom) (transfer.Outcome, error) {
+func (r restoreAttempt) restore(ctx context.Context, store *archive.Store, manifest archive.Manifest, keys encryption.Keys, from agent.RestoredFrom) (protocol.Outcome, error) {
 	r.env.Log.Info("restoring", "instance", manifest.Backup.Instance, "version", manifest.Source.ServerVersion, "bytes", manifest.Data.Bytes, "from", store.URL())
 	r.meter.stage("restoring")
 	r.meter.total(manifest.Data.Raw)
 	root, err := r.place.begin()
 	if err != nil {
-		return transfer.Outcome{}, err
+		return protocol.Outcome{}, err
 	}
 	into, err := r.directory(root)
 	if err != nil {
-		return transfer.Outcome{}, r.written(err)
+		return protocol.Outcome{}, r.written(err)
 	}
 	options := archive.ReadOptions{Identities: keys.Identities, Limit: r.env.Bandwidth, Progress: r.meter.done}
 	err = archive.Extract(ctx, store, manifest, options, into)
@@ -183,10 +183,10 @@ func (r restoreAttempt) restore(ctx context.Context, store *archive.Store, manif
 		err = into.Finish()
 	}
 	if err := errors.Join(err, into.Close()); err != nil {
-		return transfer.Outcome{}, r.written(err)
+		return protocol.Outcome{}, r.written(err)
 	}
 	if err := r.place.finish(from); err != nil {
-		return transfer.Outcome{}, r.written(err)
+		return protocol.Outcome{}, r.written(err)
 	}
 	outcome := outcomeOf(manifest, from.Checksum)
 	outcome.Message = fmt.Sprintf("restored backup %s of cluster %s/%s", manifest.Backup.Instance, manifest.Backup.Namespace, manifest.Backup.Cluster)
@@ -199,7 +199,7 @@ func (r restoreAttempt) restore(ctx context.Context, store *archive.Store, manif
 // written distinguishes a full volume from a full destination.
 func (r restoreAttempt) written(err error) error {
 	if _, ofStore := errors.AsType[*destination.StoreError](err); isFull(err) && !ofStore {
-		return refused(transfer.ReasonVolumeTooSmall, "the volume became full during the restore: make it larger (spec.storage): %w", err)
+		return refused(protocol.ReasonVolumeTooSmall, "the volume became full during the restore: make it larger (spec.storage): %w", err)
 	}
 	return err
 }

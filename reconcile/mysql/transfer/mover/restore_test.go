@@ -18,7 +18,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // backedUp is a shop with a backup, and the environment of a restore to an empty volume.
@@ -31,7 +31,7 @@ func backedUp(t *testing.T) (*shop, Environment) {
 	return s, env
 }
 
-func restoreTo(ctx context.Context, env Environment) (transfer.Outcome, error) {
+func restoreTo(ctx context.Context, env Environment) (protocol.Outcome, error) {
 	return RunRestore(ctx, env)
 }
 
@@ -220,7 +220,7 @@ func TestRestoreNeverTouchesOtherData(t *testing.T) {
 			prepare(t, &env)
 			before := sumOf(t, env.Layout.Volume)
 			outcome, err := restoreTo(t.Context(), env)
-			if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonDataExists || status != transfer.ExitRefused {
+			if ended, status := Ended(outcome, err, protocol.ReasonRestoreFailed); ended.Reason != protocol.ReasonDataExists || status != protocol.ExitRefused {
 				t.Errorf("%s with exit status %d: %v", ended.Reason, status, err)
 			}
 			if sumOf(t, env.Layout.Volume) != before {
@@ -245,19 +245,19 @@ func TestRestoreRefusesBeforeItTouchesAnything(t *testing.T) {
 		reason string
 		status int
 	}{
-		"no backup there": {func(_ *testing.T, env *Environment) { env.URL = "file:///shop/db/nightly-2" }, transfer.ReasonBackupNotFound, transfer.ExitRefused},
+		"no backup there": {func(_ *testing.T, env *Environment) { env.URL = "file:///shop/db/nightly-2" }, protocol.ReasonBackupNotFound, protocol.ExitRefused},
 		"no manifest": {func(t *testing.T, env *Environment) {
 			t.Helper()
 			remove(t, filepath.Join(backupDir(*env), "manifest.json"))
-		}, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
-		"a part is missing":   {func(t *testing.T, env *Environment) { t.Helper(); remove(t, part(t, *env)) }, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
-		"another instance's":  {func(_ *testing.T, env *Environment) { env.UID = "another" }, transfer.ReasonBackupForeign, transfer.ExitRefused},
-		"another than before": {func(_ *testing.T, env *Environment) { env.Checksum = "sha256:another" }, transfer.ReasonBackupForeign, transfer.ExitRefused},
+		}, protocol.ReasonBackupIncomplete, protocol.ExitRefused},
+		"a part is missing":   {func(t *testing.T, env *Environment) { t.Helper(); remove(t, part(t, *env)) }, protocol.ReasonBackupIncomplete, protocol.ExitRefused},
+		"another instance's":  {func(_ *testing.T, env *Environment) { env.UID = "another" }, protocol.ReasonBackupForeign, protocol.ExitRefused},
+		"another than before": {func(_ *testing.T, env *Environment) { env.Checksum = "sha256:another" }, protocol.ReasonBackupForeign, protocol.ExitRefused},
 		"another page size": {func(t *testing.T, env *Environment) {
 			t.Helper()
 			env.ServerSettings = map[string]string{"innodb_page_size": "8K"}
-		}, transfer.ReasonSettingsMismatch, transfer.ExitRefused},
-		"credentials are needed": {func(t *testing.T, env *Environment) { t.Helper(); env.CredentialsDir = t.TempDir() }, transfer.ReasonCredentialsNotFound, transfer.ExitRetry},
+		}, protocol.ReasonSettingsMismatch, protocol.ExitRefused},
+		"credentials are needed": {func(t *testing.T, env *Environment) { t.Helper(); env.CredentialsDir = t.TempDir() }, protocol.ReasonCredentialsNotFound, protocol.ExitRetry},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestRestoreRefusesBeforeItTouchesAnything(t *testing.T) {
 			test.spoil(t, &env)
 			before := sumOf(t, env.Layout.Volume)
 			outcome, err := restoreTo(t.Context(), env)
-			if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != test.reason || status != test.status {
+			if ended, status := Ended(outcome, err, protocol.ReasonRestoreFailed); ended.Reason != test.reason || status != test.status {
 				t.Errorf("%s with exit status %d, want %s with %d: %v", ended.Reason, status, test.reason, test.status, err)
 			}
 			if sumOf(t, env.Layout.Volume) != before {
@@ -309,11 +309,11 @@ func TestRestoreOfADamagedBackupEndsWithoutData(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome, err := restoreTo(t.Context(), env)
-	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonBackupCorrupt || status != transfer.ExitRefused {
+	if ended, status := Ended(outcome, err, protocol.ReasonRestoreFailed); ended.Reason != protocol.ReasonBackupCorrupt || status != protocol.ExitRefused {
 		t.Errorf("%s with exit status %d: %v", ended.Reason, status, err)
 	}
 	checkNoData(t, env)
-	if _, err := RunVerify(t.Context(), env); reasonOf(err) != transfer.ReasonBackupCorrupt {
+	if _, err := RunVerify(t.Context(), env); reasonOf(err) != protocol.ReasonBackupCorrupt {
 		t.Errorf("verify: %v", err)
 	}
 }
@@ -345,10 +345,10 @@ func TestRestoreOfAnEncryptedBackupTakesItsKey(t *testing.T) {
 		key, reason string
 		status      int
 	}{
-		"without a key":       {"", transfer.ReasonEncryptionKeyNotFound, transfer.ExitRetry},
-		"with another's":      {other.String(), transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
-		"with an invalid key": {"AGE-SECRET-KEY-1", transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
-		"with its own":        {own.String(), transfer.ReasonCompleted, transfer.ExitDone},
+		"without a key":       {"", protocol.ReasonEncryptionKeyNotFound, protocol.ExitRetry},
+		"with another's":      {other.String(), protocol.ReasonEncryptionKeyInvalid, protocol.ExitRefused},
+		"with an invalid key": {"AGE-SECRET-KEY-1", protocol.ReasonEncryptionKeyInvalid, protocol.ExitRefused},
+		"with its own":        {own.String(), protocol.ReasonCompleted, protocol.ExitDone},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -359,13 +359,13 @@ func TestRestoreOfAnEncryptedBackupTakesItsKey(t *testing.T) {
 			env := s.env
 			env.RecipientFile, env.Layout = "", agent.Layout{Volume: t.TempDir()}
 			_, env.IdentityFile = keyFiles(t, "", test.key)
-			for what, run := range map[string]func(context.Context, Environment) (transfer.Outcome, error){"verify": RunVerify, "restore": RunRestore} {
+			for what, run := range map[string]func(context.Context, Environment) (protocol.Outcome, error){"verify": RunVerify, "restore": RunRestore} {
 				outcome, err := run(t.Context(), env)
-				if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != test.reason || status != test.status {
+				if ended, status := Ended(outcome, err, protocol.ReasonRestoreFailed); ended.Reason != test.reason || status != test.status {
 					t.Errorf("%s: %s with exit status %d, want %s with %d: %v", what, ended.Reason, status, test.reason, test.status, err)
 				}
 			}
-			if test.status != transfer.ExitDone {
+			if test.status != protocol.ExitDone {
 				checkNoData(t, env)
 			} else {
 				checkData(t, env.Layout.DataDir())
@@ -419,7 +419,7 @@ func TestRestoreSaysThatTheVolumeIsTooSmall(t *testing.T) {
 	before := sumOf(t, env.Layout.Volume)
 	small := restoreAttempt{env: env, meter: &meter{}, place: smallVolume{env.place(), 1000}, directory: newDirectory}
 	outcome, err := small.run(t.Context())
-	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonVolumeTooSmall || status != transfer.ExitRefused || !strings.Contains(ended.Message, "spec.storage") {
+	if ended, status := Ended(outcome, err, protocol.ReasonRestoreFailed); ended.Reason != protocol.ReasonVolumeTooSmall || status != protocol.ExitRefused || !strings.Contains(ended.Message, "spec.storage") {
 		t.Errorf("known before the restore: %+v with exit status %d", ended, status)
 	}
 	if sumOf(t, env.Layout.Volume) != before {
@@ -430,7 +430,7 @@ func TestRestoreSaysThatTheVolumeIsTooSmall(t *testing.T) {
 		return &fullDirectory{directory: into, left: 1000}, err
 	}}
 	outcome, err = full.run(t.Context())
-	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonVolumeTooSmall || status != transfer.ExitRefused {
+	if ended, status := Ended(outcome, err, protocol.ReasonRestoreFailed); ended.Reason != protocol.ReasonVolumeTooSmall || status != protocol.ExitRefused {
 		t.Errorf("noticed during the restore: %+v with exit status %d", ended, status)
 	}
 	checkNoData(t, env)
@@ -461,7 +461,7 @@ func TestRestoreByHandMakesADataDirectory(t *testing.T) {
 		}
 	}
 	before := sumOf(t, root)
-	if _, err := restoreTo(t.Context(), env); reasonOf(err) != transfer.ReasonDataExists {
+	if _, err := restoreTo(t.Context(), env); reasonOf(err) != protocol.ReasonDataExists {
 		t.Errorf("a second run: %v", err)
 	}
 	if sumOf(t, root) != before {
@@ -495,7 +495,7 @@ func TestRestoreByHandRemovesNothingOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome, err := restoreTo(t.Context(), env)
-	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonDataExists || status != transfer.ExitRefused {
+	if ended, status := Ended(outcome, err, protocol.ReasonRestoreFailed); ended.Reason != protocol.ReasonDataExists || status != protocol.ExitRefused {
 		t.Errorf("%+v with exit status %d", ended, status)
 	}
 	if rows, err := os.ReadFile(beside); string(rows) != "rows" || err != nil {
@@ -534,7 +534,7 @@ func TestHalfARestoreIsNotTakenForTheWholeOne(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
 	r := restoreAttempt{env: env, meter: &meter{}, place: hurried{env.place()}, directory: newDirectory}
-	if _, err := r.run(t.Context()); reasonOf(err) != transfer.ReasonRestoreFailed {
+	if _, err := r.run(t.Context()); reasonOf(err) != protocol.ReasonRestoreFailed {
 		t.Errorf("%v", err)
 	}
 	checkNoData(t, env)
@@ -556,7 +556,7 @@ func TestRestoreToldToEndIsContinued(t *testing.T) {
 		return newDirectory(root)
 	}}
 	_, err := stopping.run(ctx)
-	if reasonOf(interrupted(ctx, err)) != transfer.ReasonInterrupted {
+	if reasonOf(interrupted(ctx, err)) != protocol.ReasonInterrupted {
 		t.Errorf("%v", err)
 	}
 	checkNoData(t, env)

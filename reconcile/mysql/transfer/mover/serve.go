@@ -11,7 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/listen"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 const (
@@ -58,7 +58,7 @@ func operatorsOnly(security *tls.Config) *tls.Config {
 
 func (m *meter) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+transfer.ProgressPath, agent.OperatorOnly(func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+protocol.ProgressPath, agent.OperatorOnly(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(m.now()) // this fails if the peer is gone; there is no one else to inform
 	}))

@@ -21,7 +21,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/listen"
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // someAuthority is a cluster's CA.
@@ -68,32 +68,32 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := transfer.Progress{Stage: "FILE COPY", Bytes: 5, TotalBytes: 10, BytesPerSecond: 2, Source: "db-1"}
+	want := protocol.Progress{Stage: "FILE COPY", Bytes: 5, TotalBytes: 10, BytesPerSecond: 2, Source: "db-1"}
 	go Environment{Layout: layoutWith(t, authority), Log: logr.Discard()}.serveOn(t.Context(), listener, &meter{progress: want})
 
 	security, err := agent.OperatorTLS(agent.Authorities{authority}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(security *tls.Config, host string) (transfer.Progress, error) {
-		client := transfer.NewClient(security, 10*time.Second, listener.Addr().(*net.TCPAddr).Port)
+	ask := func(security *tls.Config, host string) (protocol.Progress, error) {
+		client := protocol.NewClient(security, 10*time.Second, listener.Addr().(*net.TCPAddr).Port)
 		return client.Progress(t.Context(), "127.0.0.1", host)
 	}
-	got, err := ask(security, transfer.Host("shop", "db"))
+	got, err := ask(security, protocol.Host("shop", "db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := ask(security, transfer.Host("shop", "another")); err == nil {
+	if _, err := ask(security, protocol.Host("shop", "another")); err == nil {
 		t.Error("another cluster's transfer is taken for this one's")
 	}
 	member, err := layoutWith(t, authority).ClientTLS()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(member, transfer.Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "operator") {
+	if _, err := ask(member, protocol.Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "operator") {
 		t.Errorf("a member gets an answer: %v", err)
 	}
 	stranger, err := agent.OperatorTLS(agent.Authorities{someAuthority(t)}, time.Now())
@@ -101,11 +101,11 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	stranger.RootCAs = security.RootCAs
-	if _, err := ask(stranger, transfer.Host("shop", "db")); err == nil {
+	if _, err := ask(stranger, protocol.Host("shop", "db")); err == nil {
 		t.Error("the operator of another cluster's CA gets an answer")
 	}
 	nobody := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: security.RootCAs}
-	if _, err := ask(nobody, transfer.Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "certificate required") {
+	if _, err := ask(nobody, protocol.Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("a client without a certificate is not refused: %v", err)
 	}
 }
@@ -141,8 +141,8 @@ func TestConnectionsOfStrangersAreFew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := transfer.NewClient(security, time.Second, listener.Addr().(*net.TCPAddr).Port)
-	if _, err := client.Progress(t.Context(), "127.0.0.1", transfer.Host("shop", "db")); err != nil {
+	client := protocol.NewClient(security, time.Second, listener.Addr().(*net.TCPAddr).Port)
+	if _, err := client.Progress(t.Context(), "127.0.0.1", protocol.Host("shop", "db")); err != nil {
 		t.Errorf("the operator gets no answer meanwhile: %v", err)
 	}
 }
@@ -162,8 +162,8 @@ func TestTheOperatorFollowsNoRedirectOfATransfer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := transfer.NewClient(security, 10*time.Second, impostor.Listener.Addr().(*net.TCPAddr).Port)
-	_, err = client.Progress(t.Context(), "127.0.0.1", transfer.Host("shop", "db"))
+	client := protocol.NewClient(security, 10*time.Second, impostor.Listener.Addr().(*net.TCPAddr).Port)
+	_, err = client.Progress(t.Context(), "127.0.0.1", protocol.Host("shop", "db"))
 	if err == nil || !strings.Contains(err.Error(), "redirects are not followed") || reached.Load() != 0 {
 		t.Errorf("got %v, and the other service was reached %d times", err, reached.Load())
 	}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // fitSettings returns which settings spec.config must have for the data; nil if none are missing.
 func fitSettings(made, wanted map[string]string) error {
-	found := transfer.SettingMismatches(made, wanted)
+	found := protocol.SettingMismatches(made, wanted)
 	if len(found) == 0 {
 		return nil
 	}
@@ -17,12 +17,12 @@ func fitSettings(made, wanted map[string]string) error {
 	for i, one := range found {
 		is[i], set[i] = fmt.Sprintf("%s is %s and not %s", one.Name, one.Needs, one.Has), fmt.Sprintf("%s: %q", one.Name, one.Needs)
 	}
-	return refused(transfer.ReasonSettingsMismatch, "the cluster's mysqld cannot start with the backup's data files, in which %s; set in spec.config: %s", strings.Join(is, ", "), strings.Join(set, ", "))
+	return refused(protocol.ReasonSettingsMismatch, "the cluster's mysqld cannot start with the backup's data files, in which %s; set in spec.config: %s", strings.Join(is, ", "), strings.Join(set, ", "))
 }
 
 // startedWith returns the settings that mysqld needs for a backup's data, for a person; empty for none.
 func startedWith(made map[string]string) string {
-	found := transfer.SettingMismatches(made, nil)
+	found := protocol.SettingMismatches(made, nil)
 	if len(found) == 0 {
 		return ""
 	}

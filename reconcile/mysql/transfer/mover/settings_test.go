@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // ofDefaults are the settings that a member without its own settings reports.
@@ -51,7 +51,7 @@ func TestWhichSettingsStartABackupsData(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := fitSettings(test.made, transfer.DataSettings(test.config))
+			err := fitSettings(test.made, protocol.DataSettings(test.config))
 			if (err != nil) != (len(test.says) > 0) {
 				t.Fatalf("%v", err)
 			}

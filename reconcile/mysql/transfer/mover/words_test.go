@@ -14,7 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 func TestMeterTellsTheRateOfTheLastSeconds(t *testing.T) {
@@ -23,7 +23,7 @@ func TestMeterTellsTheRateOfTheLastSeconds(t *testing.T) {
 	at := time.Unix(0, 0)
 	for second := range 10 {
 		m.sample(at.Add(time.Duration(second) * time.Second))
-		m.update(func(p *transfer.Progress) { p.Bytes += 10 << 20 })
+		m.update(func(p *protocol.Progress) { p.Bytes += 10 << 20 })
 	}
 	if rate := m.now().BytesPerSecond; rate != 10<<20 {
 		t.Errorf("%d bytes a second", rate)
@@ -46,37 +46,37 @@ func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
 		reason string
 		status int
 	}{
-		"success":                            {nil, transfer.ReasonCompleted, transfer.ExitDone},
-		"another backup's folder":            {&archive.OccupiedError{URL: "s3://b"}, transfer.ReasonDestinationOccupied, transfer.ExitRefused},
-		"a URL that is invalid":              {store(destination.KindInvalid), transfer.ReasonDestinationRefused, transfer.ExitRefused},
-		"wrong credentials":                  {store(destination.KindRefused), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"no such bucket":                     {store(destination.KindNotFound), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"clocks apart":                       {store(destination.KindClockSkew), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"a certificate of no known CA":       {store(destination.KindUntrusted), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"an endpoint not named":              {store(destination.KindEndpoint), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"a redirect":                         {store(destination.KindRedirected), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"full":                               {store(destination.KindFull), transfer.ReasonDestinationFull, transfer.ExitRetry},
-		"cut off":                            {store(destination.KindUnavailable), transfer.ReasonDestinationUnavailable, transfer.ExitRetry},
-		"no backup":                          {&archive.NotFoundError{}, transfer.ReasonBackupNotFound, transfer.ExitRefused},
-		"half a backup":                      {&archive.IncompleteError{}, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
-		"a flipped bit":                      {&archive.CorruptError{}, transfer.ReasonBackupCorrupt, transfer.ExitRefused},
-		"not this operator's":                {&archive.ForeignError{}, transfer.ReasonBackupForeign, transfer.ExitRefused},
-		"the wrong key":                      {&encryption.KeyError{}, transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
-		"data on the volume":                 {&agent.OccupiedError{}, transfer.ReasonDataExists, transfer.ExitRefused},
-		"the donor is busy":                  {&clone.DonorError{Number: 3634}, transfer.ReasonDonorBusy, transfer.ExitRetry},
-		"the donor refuses":                  {&clone.DonorError{Number: 1227}, transfer.ReasonCopyFailed, transfer.ExitRetry},
-		"a file that is not supported":       {&clone.UnsupportedError{}, transfer.ReasonCopyFailed, transfer.ExitRefused},
-		"the donor is gone":                  {&netError{}, transfer.ReasonDonorUnavailable, transfer.ExitRetry},
-		"stopped":                            {context.Canceled, transfer.ReasonInterrupted, transfer.ExitRetry},
-		"a part gone meanwhile":              {retryDamaged(&archive.IncompleteError{Reason: "part-00001 is missing"}), transfer.ReasonCopyFailed, transfer.ExitRetry},
-		"a manifest not its own":             {retryDamaged(fmt.Errorf("finish: %w", &archive.CorruptError{})), transfer.ReasonCopyFailed, transfer.ExitRetry},
-		"a reason of the program":            {refused(transfer.ReasonVolumeTooSmall, "full: %w", syscall.ENOSPC), transfer.ReasonVolumeTooSmall, transfer.ExitRefused},
-		"several, of which one has a reason": {errors.Join(errors.New("and another"), store(destination.KindFull)), transfer.ReasonDestinationFull, transfer.ExitRetry},
-		"anything else":                      {errors.New("who knows"), transfer.ReasonRestoreFailed, transfer.ExitRetry},
+		"success":                            {nil, protocol.ReasonCompleted, protocol.ExitDone},
+		"another backup's folder":            {&archive.OccupiedError{URL: "s3://b"}, protocol.ReasonDestinationOccupied, protocol.ExitRefused},
+		"a URL that is invalid":              {store(destination.KindInvalid), protocol.ReasonDestinationRefused, protocol.ExitRefused},
+		"wrong credentials":                  {store(destination.KindRefused), protocol.ReasonDestinationRefused, protocol.ExitRetry},
+		"no such bucket":                     {store(destination.KindNotFound), protocol.ReasonDestinationRefused, protocol.ExitRetry},
+		"clocks apart":                       {store(destination.KindClockSkew), protocol.ReasonDestinationRefused, protocol.ExitRetry},
+		"a certificate of no known CA":       {store(destination.KindUntrusted), protocol.ReasonDestinationRefused, protocol.ExitRetry},
+		"an endpoint not named":              {store(destination.KindEndpoint), protocol.ReasonDestinationRefused, protocol.ExitRetry},
+		"a redirect":                         {store(destination.KindRedirected), protocol.ReasonDestinationRefused, protocol.ExitRetry},
+		"full":                               {store(destination.KindFull), protocol.ReasonDestinationFull, protocol.ExitRetry},
+		"cut off":                            {store(destination.KindUnavailable), protocol.ReasonDestinationUnavailable, protocol.ExitRetry},
+		"no backup":                          {&archive.NotFoundError{}, protocol.ReasonBackupNotFound, protocol.ExitRefused},
+		"half a backup":                      {&archive.IncompleteError{}, protocol.ReasonBackupIncomplete, protocol.ExitRefused},
+		"a flipped bit":                      {&archive.CorruptError{}, protocol.ReasonBackupCorrupt, protocol.ExitRefused},
+		"not this operator's":                {&archive.ForeignError{}, protocol.ReasonBackupForeign, protocol.ExitRefused},
+		"the wrong key":                      {&encryption.KeyError{}, protocol.ReasonEncryptionKeyInvalid, protocol.ExitRefused},
+		"data on the volume":                 {&agent.OccupiedError{}, protocol.ReasonDataExists, protocol.ExitRefused},
+		"the donor is busy":                  {&clone.DonorError{Number: 3634}, protocol.ReasonDonorBusy, protocol.ExitRetry},
+		"the donor refuses":                  {&clone.DonorError{Number: 1227}, protocol.ReasonCopyFailed, protocol.ExitRetry},
+		"a file that is not supported":       {&clone.UnsupportedError{}, protocol.ReasonCopyFailed, protocol.ExitRefused},
+		"the donor is gone":                  {&netError{}, protocol.ReasonDonorUnavailable, protocol.ExitRetry},
+		"stopped":                            {context.Canceled, protocol.ReasonInterrupted, protocol.ExitRetry},
+		"a part gone meanwhile":              {retryDamaged(&archive.IncompleteError{Reason: "part-00001 is missing"}), protocol.ReasonCopyFailed, protocol.ExitRetry},
+		"a manifest not its own":             {retryDamaged(fmt.Errorf("finish: %w", &archive.CorruptError{})), protocol.ReasonCopyFailed, protocol.ExitRetry},
+		"a reason of the program":            {refused(protocol.ReasonVolumeTooSmall, "full: %w", syscall.ENOSPC), protocol.ReasonVolumeTooSmall, protocol.ExitRefused},
+		"several, of which one has a reason": {errors.Join(errors.New("and another"), store(destination.KindFull)), protocol.ReasonDestinationFull, protocol.ExitRetry},
+		"anything else":                      {errors.New("who knows"), protocol.ReasonRestoreFailed, protocol.ExitRetry},
 	}
 	for name, test := range tests {
 		for _, err := range []error{test.err, wrapped(test.err)} {
-			outcome, status := Ended(transfer.Outcome{}, err, transfer.ReasonRestoreFailed)
+			outcome, status := Ended(protocol.Outcome{}, err, protocol.ReasonRestoreFailed)
 			if outcome.Reason != test.reason || status != test.status {
 				t.Errorf("%s: %s, exit status %d; want %s, %d", name, outcome.Reason, status, test.reason, test.status)
 			}
@@ -105,14 +105,14 @@ func TestInterruptedNamesTheCause(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	lost := &destination.StoreError{Kind: destination.KindUnavailable, Op: "write", Err: context.Canceled}
-	if reason, _ := judge(interrupted(ctx, lost), ""); reason != transfer.ReasonDestinationUnavailable {
+	if reason, _ := judge(interrupted(ctx, lost), ""); reason != protocol.ReasonDestinationUnavailable {
 		t.Errorf("it was not stopped: %s", reason)
 	}
 	cancel()
-	if reason, final := judge(interrupted(ctx, lost), ""); reason != transfer.ReasonInterrupted || final {
+	if reason, final := judge(interrupted(ctx, lost), ""); reason != protocol.ReasonInterrupted || final {
 		t.Errorf("stopped: %s, final: %v", reason, final)
 	}
-	if reason, _ := judge(interrupted(ctx, &archive.CorruptError{}), ""); reason != transfer.ReasonBackupCorrupt {
+	if reason, _ := judge(interrupted(ctx, &archive.CorruptError{}), ""); reason != protocol.ReasonBackupCorrupt {
 		t.Errorf("an error from before it was stopped: %s", reason)
 	}
 	if interrupted(ctx, nil) != nil {

@@ -1,4 +1,4 @@
-package transfer
+package protocol
 
 // The reasons of backups, in the words of status, events, logs, metrics and docs.
 const (

@@ -1,4 +1,4 @@
-package transfer
+package protocol
 
 import (
 	"encoding/json"
@@ -114,4 +114,14 @@ type Progress struct {
 	BytesPerSecond int64 `json:"bytesPerSecond"`
 	// Source is the member that is copied, for a backup.
 	Source string `json:"source,omitempty"`
+}
+
+// Percent is how much has been copied, in percent; 0 if the size is unknown. It never reaches 100: the data may grow, the end takes time,
+// and only the Outcome reports that the transfer is over.
+func (p Progress) Percent() int32 {
+	const whole = 100
+	if p.TotalBytes <= 0 {
+		return 0
+	}
+	return int32(max(0, min(float64(p.Bytes)/float64(p.TotalBytes)*whole, whole-1)))
 }
