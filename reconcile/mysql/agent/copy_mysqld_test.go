@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestACopyWithoutPerformanceSchemaMysqld: a cluster from before the operator refused it may have performance_schema OFF. MySQL then does
 // not report that a copy is complete. A member that relied on that report would copy indefinitely.
 func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	sample.Rotate(t, 3)
 	ca := newAuthority(t)
 	primary, replica := startRealMember(t, ca), startRealMember(t, ca)
 	primary.leads(t, 1, 0)

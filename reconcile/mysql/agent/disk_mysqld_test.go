@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // onVolumeOf puts the member's volume on a separate file system in memory.
@@ -31,6 +32,7 @@ func onVolumeOf(t *testing.T, size string) func(Layout) {
 // TestAFullVolumeMysqld: the agent purges binary logs before the volume is full. When something else fills the volume, commits hang. The
 // member reports that within ten seconds, and recovers by itself once there is space.
 func TestAFullVolumeMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	sample.Rotate(t, 0)
 	ca := newAuthority(t)
 	m := startRealMember(t, ca, onVolumeOf(t, "640m"))
 	m.leads(t, 1, 0)

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestAFullRelayLogMysqld: a lock stops the applier of a replica whose acknowledgements the primary requires. The replica reports that its
 // relay log is full and stops acknowledging, so that the primary knows. When the lock is gone it acknowledges again.
 func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	sample.Rotate(t, 2)
 	ca := newAuthority(t)
 	leader, replica := startRealMember(t, ca), startRealMember(t, ca)
 	leader.leads(t, 1, 0)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // smallest returns the smallest memory and CPU that a member may have.
@@ -44,6 +45,7 @@ func TestMysqldTakesTheSizesItIsGiven(t *testing.T) { //nolint:paralleltest // i
 // TestMysqldLeavesThePoolBesideTheUsersInstances: MySQL rounds a pool up to whole chunks in all instances. The operator's size needs no
 // rounding.
 func TestMysqldLeavesThePoolBesideTheUsersInstances(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	sample.Rotate(t, 2)
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.until(t, "mysqld answers", func() bool { return m.agent.Status().State != replication.StateStarting })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // follow makes the member a replica of another one.
@@ -78,6 +79,7 @@ func (m *realMember) looks(t *testing.T) {
 // TestACopyLacksRowsMysqld: a replica is copied while the primary has tables of other engines. It reports them before it replicates, and as
 // long as their rows are missing.
 func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	sample.Rotate(t, 1)
 	ca := newAuthority(t)
 	primary := startRealMember(t, ca)
 	primary.leads(t, 1, 0)
