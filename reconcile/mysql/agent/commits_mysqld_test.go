@@ -1,9 +1,14 @@
 package agent
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
+)
 
 // TestCommitsThatHangMysqld: no replica acknowledges, so a client waits. The agent reports for how long, until commits complete.
 func TestCommitsThatHangMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	sample.Rotate(t, 3)
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.leads(t, 1, 0)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 func sqlOf(t *testing.T, b Bootstrap) string {
@@ -22,6 +24,7 @@ func sqlOf(t *testing.T, b Bootstrap) string {
 // A password policy comes with the data: its component is registered in a table, so backups and copies have it, too.
 func TestAccountsUnderAPasswordPolicyMysqld(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	server := newMysqld(t, writeCertificates(t))
 	admin := server.start(t, "", Account{User: "root"})
 	if err := admin.exec(t.Context(), "install a policy", "INSTALL COMPONENT 'file://component_validate_password'"); err != nil {
@@ -74,6 +77,7 @@ func TestHashesOpenAccountsMysqld(t *testing.T) {
 // The replication password opens nothing by itself, but it must not be readable in a backup or on a volume.
 func TestReplicationPasswordIsNotStoredMysqld(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 1)
 	certificates := writeCertificates(t)
 	b := bootstrap("root's-cleartext")
 	b.Agent.Password, b.Replication.Password, b.Clone.Password = "agents-cleartext", "replications-cleartext", "clones-cleartext"

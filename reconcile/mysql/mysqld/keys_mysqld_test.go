@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // keysOn gives new tables without a primary key an invisible one. It is the default of new clusters.
@@ -81,6 +83,7 @@ func replicated(t *testing.T, primary, follower *Server, replica *mysqld) {
 // key, also not in an upgrade.
 func TestTablesGetTheSameKeysMysqld(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 0)
 	certificates, b := writeCertificates(t), bootstrap("root's")
 	primary, replica := newMysqld(t, certificates), newMysqld(t, certificates)
 	if output, err := primary.command(t.Context(), "--datadir="+primary.file("another"), "--initialize-insecure", keysOn).CombinedOutput(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestTablesOfOtherEnginesMysqld: the agent's account sees the tables of other engines, whatever their names are, but none of their rows.
@@ -117,6 +118,7 @@ func TestTablesOfOtherEnginesMysqld(t *testing.T) {
 // TestUnsafeEnginesAreRefusedMysqld: existing tables can be read, written and upgraded. mysqld refuses only new ones.
 func TestUnsafeEnginesAreRefusedMysqld(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 3)
 	server := newMysqld(t, writeCertificates(t))
 	root := Account{User: "root"}
 	refused := "--loose-disabled-storage-engines=" + UnsafeEngines
