@@ -39,25 +39,66 @@ type applyResult struct {
 	held *report.Problem
 }
 
-// applyChildren applies every child. As long as neither the children nor their inputs change, it builds and compares nothing.
-func (r *reconciler) applyChildren(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
-	n := children.NamesOf(cluster)
-	of := childInputs{uid: cluster.UID, digest: digest(
+// act carries out a plan. told reports whether every member got its assignment. A failure stops only the later actions of its verb: a pass
+// that cannot apply a child still takes care of the running members.
+func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *agent.Client, plan []action, result *passResult) (told bool, err error) {
+	told = true
+	var unconfirmed error
+	failed := map[verb]error{}
+	for _, next := range plan {
+		if failed[next.verb] != nil {
+			continue
+		}
+		switch next.verb {
+		case verbCheck:
+			failed[verbCheck] = r.refuseForeignVolume(ctx, children.NamesOf(result.cluster), next.name)
+			failed[verbApply] = failed[verbCheck] // no child is applied, and no member added
+		case verbApply, verbPublish:
+			failed[next.verb] = r.applyChild(ctx, client, next, result)
+		case verbRecord: // the engine writes it with the status, after the pass
+		case verbExpand:
+			failed[verbExpand] = claims.Grow(ctx, client, next.volume, next.size)
+		case verbAssign:
+			got, err := r.assign(ctx, client, agents, next)
+			if told = told && got; errors.Is(err, errRecordMoved) {
+				failed[verbAssign], err = err, nil // the other assignments are outdated as well
+			}
+			unconfirmed = errors.Join(unconfirmed, err)
+		case verbMatch:
+			r.matchHollow(ctx, agents, next, result)
+		case verbLabel:
+			failed[verbLabel] = labelRole(ctx, client, result.cluster.Namespace, next)
+		}
+	}
+	failed[verbAssign] = unconfirmed
+	return told, r.conclude(failed, result)
+}
+
+// conclude returns the error of a pass that has acted, and remembers children that are all as they should be. A failure that a user can fix
+// becomes the problem of the pass instead; the last one counts.
+func (r *reconciler) conclude(failed map[verb]error, result *passResult) error {
+	unapplied := joined(failed[verbApply], failed[verbPublish])
+	if unapplied == nil && !result.children.unsettled {
+		r.memory.noteMade(keyOf(result.cluster), result.inputs)
+	}
+	// Without the labels, clients do not find the members by their roles, and nothing else reports why.
+	return errors.Join(result.refuse(unapplied), result.refuse(failed[verbExpand]), failed[verbAssign], result.refuse(failed[verbLabel]))
+}
+
+// refuse makes an error that stands for a problem the problem of the pass, and returns any other error.
+func (r *passResult) refuse(err error) error {
+	if refused := report.FromError(err); refused != nil {
+		r.problem, err = refused, nil
+	}
+	return err
+}
+
+// inputsOf identifies the inputs of the children.
+func inputsOf(cluster v1.MySQLCluster, seen observed, decision replication.Decision) childInputs {
+	return childInputs{uid: cluster.UID, digest: digest(
 		seen.versions, strconv.FormatInt(cluster.Generation, 10), cluster.Status.Primary, seen.route, cluster.Annotations[AnnotationRestartPrimary],
 		strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle), rolloutOf(cluster, seen).asked(),
 	)}
-	if r.memory.isMade(keyOf(cluster), of) {
-		return applyResult{}, nil
-	}
-	done, err := r.applyMembers(ctx, client, cluster, seen, decision)
-	// Clients read this ConfigMap, and no Pod needs it. It is applied even if the members are not, and the other way round.
-	told, untold := client.Apply(ctx, children.TrustMap(n, seen.bundle))
-	done.unsettled = done.unsettled || told != reconcile.Unchanged
-	err = joined(err, untold)
-	if err == nil && !done.unsettled {
-		r.memory.noteMade(keyOf(cluster), of)
-	}
-	return done, err
 }
 
 // joined returns two errors as one. A transient error is returned alone: joined with a problem, it would not be retried.
@@ -71,44 +112,17 @@ func joined(one, other error) error {
 	return errors.Join(one, other)
 }
 
-// applyMembers applies what members consist of and how clients reach them. The order matters for a new cluster: what Pods mount comes
-// before the StatefulSet, which is the last one.
-func (r *reconciler) applyMembers(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, decision replication.Decision) (applyResult, error) {
-	n := children.NamesOf(cluster)
-	if isInnoDBOnly(cluster, seen) {
-		cluster = children.WithTableDefaults(cluster)
+// applyChild applies a child.
+func (r *reconciler) applyChild(ctx context.Context, client *reconcile.Client, next action, result *passResult) error {
+	if next.child == nil {
+		set, err := r.applySet(ctx, client, result.cluster, result.seen, next.members)
+		set.unsettled = set.unsettled || result.children.unsettled
+		result.children = set
+		return err
 	}
-	wanted := []any{
-		children.ServiceAccount(n), children.ConfigMap(n, cluster), children.PodsService(n, cluster),
-		children.WriteService(n, cluster, seen.route), children.ReadService(n, cluster, seen.route, decision.ReadFromPrimary), children.PodDisruptionBudget(n),
-	}
-	if cluster.Spec.Network != nil || r.hasNetworkPolicy(client, n) {
-		wanted = append(wanted, children.NetworkPolicy(n, cluster, r.operator))
-	}
-	if decision.Scale > 0 {
-		if err := r.refuseForeignVolumes(ctx, n, seen, decision.Scale); err != nil {
-			return applyResult{}, err
-		}
-	}
-	unsettled, err := r.applyAll(ctx, client, wanted)
-	if err != nil || decision.Scale == 0 {
-		return applyResult{unsettled: unsettled}, err
-	}
-	done, err := r.applySet(ctx, client, cluster, seen, decision.Scale)
-	done.unsettled = done.unsettled || unsettled
-	return done, err
-}
-
-// applyAll applies children one after the other. unsettled reports whether one of them was changed, or could not be applied.
-func (r *reconciler) applyAll(ctx context.Context, client *reconcile.Client, wanted []any) (unsettled bool, err error) {
-	for _, child := range wanted {
-		change, err := client.Apply(ctx, child)
-		if err != nil {
-			return true, err
-		}
-		unsettled = unsettled || change != reconcile.Unchanged
-	}
-	return unsettled, nil
+	change, err := client.Apply(ctx, next.child)
+	result.children.unsettled = result.children.unsettled || err != nil || change != reconcile.Unchanged
+	return err
 }
 
 // hasNetworkPolicy reports whether the cluster has a NetworkPolicy: one that was created for spec.network must be opened when the field is
@@ -138,76 +152,38 @@ func claimSize(cluster v1.MySQLCluster, seen observed) resource.Quantity {
 	return children.WantedStorage(cluster)
 }
 
-// refuseForeignVolumes fails if a claim with a new member's name belongs to another owner. It runs before members are added, because the
-// StatefulSet controller would use such a claim without a check.
-func (r *reconciler) refuseForeignVolumes(ctx context.Context, n children.Names, seen observed, scale int) error {
-	for ordinal := scaleOf(seen); ordinal < scale; ordinal++ {
-		found, err := r.reader.Get(ctx, children.Claims(), n.Namespace, n.Claim(ordinal))
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if !children.IsOwnClaim(n, found) {
-			return &reconcile.ForeignError{Resource: children.Claims(), Namespace: n.Namespace, Name: found.GetName()}
-		}
+// refuseForeignVolume fails if a claim with a new member's name belongs to another owner.
+func (r *reconciler) refuseForeignVolume(ctx context.Context, n children.Names, claim string) error {
+	found, err := r.reader.Get(ctx, children.Claims(), n.Namespace, claim)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !children.IsOwnClaim(n, found) {
+		return &reconcile.ForeignError{Resource: children.Claims(), Namespace: n.Namespace, Name: found.GetName()}
 	}
 	return nil
 }
 
-// expandVolumes raises the claims to the size in spec.storage. It never lowers a claim; the schema already refuses that. A refusal by the
-// API server is a problem. Any other failure is a transient error.
-func (r *reconciler) expandVolumes(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed) (*report.Problem, error) {
-	wanted := children.WantedStorage(cluster)
-	for _, volume := range seen.volumes {
-		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
-		if volume.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 || !isMember(volume.Name, seen) {
-			continue
+// assign sends a member its assignment. It is no error if the member has stopped answering or knows better, or if the record has changed
+// meanwhile: told is false then, and the next pass comes soon.
+func (r *reconciler) assign(ctx context.Context, client *reconcile.Client, agents *agent.Client, next action) (told bool, err error) {
+	if next.relaxes {
+		err := r.confirmRecord(ctx, client, next.assignment.Record)
+		if errors.Is(err, errRecordMoved) {
+			return false, err
 		}
-		if found, err := claims.Grow(ctx, client, volume, wanted); found != nil || err != nil {
-			return found, err
-		}
-	}
-	return nil, nil //nolint:nilnil // no problem, and no error in looking for one
-}
-
-func isMember(volume string, seen observed) bool {
-	for _, pod := range seen.pods {
-		if volume == "data-"+pod.Name {
-			return true
+		if err != nil {
+			return true, fmt.Errorf("assign %s to %s: %w", next.assignment.Role, next.name, err)
 		}
 	}
-	return false
-}
-
-// assign sends every member its assignment, if that differs from the one that the member follows. It is no error if a member has stopped
-// answering or knows better, or if the record has changed meanwhile: told is false then, and the next pass comes soon.
-func (r *reconciler) assign(ctx context.Context, client *reconcile.Client, agents *agent.Client, seen observed, decision replication.Decision) (told bool, err error) {
-	told = true
-	var failures []error
-	for _, member := range seen.members {
-		wanted, found := decision.Assignments[member.Name]
-		if !found || member.Status == nil || wanted.Followed(*member.Status) {
-			continue
-		}
-		if wanted.Relaxes(*member.Status) {
-			err := r.confirmRecord(ctx, client, wanted.Record)
-			if errors.Is(err, errRecordMoved) {
-				return false, errors.Join(failures...) // the rest of this pass is outdated as well
-			}
-			if err != nil {
-				failures = append(failures, fmt.Errorf("assign %s to %s: %w", wanted.Role, member.Name, err))
-				continue
-			}
-		}
-		pod, _ := seen.pod(member.Name)
-		if err := agents.Assign(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host}, wanted); err != nil {
-			logr.FromContextOrDiscard(ctx).Info("failed to send the assignment to the member, will retry", "instance", member.Name, "role", wanted.Role, "reason", err.Error())
-			told = false
-		}
+	err = agents.Assign(ctx, next.to, next.assignment)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Info("failed to send the assignment to the member, will retry", "instance", next.name, "role", next.assignment.Role, "reason", err.Error())
 	}
-	return told, errors.Join(failures...)
+	return err == nil, nil
 }
 
 // errRecordMoved reports that the live record is not the one that the pass has read. The operator reads the record live before it allows a
@@ -238,23 +214,11 @@ func (r *reconciler) liveCluster(ctx context.Context, client *reconcile.Client) 
 	return cluster, err
 }
 
-// labelRoles sets each member's role as a label of its Pod.
-func (r *reconciler) labelRoles(ctx context.Context, client *reconcile.Client, seen observed, record replication.Record) error {
-	if record.Primary == "" {
-		return nil // no member has a role yet
-	}
-	for _, pod := range seen.pods {
-		role := children.RoleReplica
-		if pod.Name == record.Primary {
-			role = children.RolePrimary
-		}
-		if pod.Labels[children.LabelRole] == role || pod.DeletionTimestamp != nil {
-			continue
-		}
-		labelled := corev1ac.Pod(pod.Name, pod.Namespace).WithLabels(map[string]string{children.LabelRole: role})
-		if _, err := client.ApplyFields(ctx, managerRole, labelled); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("label %s as %s: %w", pod.Name, role, err)
-		}
+// labelRole sets a member's role as a label of its Pod.
+func labelRole(ctx context.Context, client *reconcile.Client, namespace string, next action) error {
+	labelled := corev1ac.Pod(next.name, namespace).WithLabels(map[string]string{children.LabelRole: next.role})
+	if _, err := client.ApplyFields(ctx, managerRole, labelled); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("label %s as %s: %w", next.name, next.role, err)
 	}
 	return nil
 }

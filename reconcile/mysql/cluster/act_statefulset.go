@@ -13,6 +13,9 @@ import (
 
 // applySet applies the StatefulSet. While a change must wait or is held back, it applies only the number of members and the partition.
 func (r *reconciler) applySet(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, scale int) (applyResult, error) {
+	if isInnoDBOnly(cluster, seen) {
+		cluster = children.WithTableDefaults(cluster)
+	}
 	spec := children.StatefulSetInput{AgentImage: r.operator.Image, Scale: scale, ClaimSize: claimSize(cluster, seen), InnoDBOnly: isInnoDBOnly(cluster, seen)}
 	if seen.set != nil {
 		spec.Version = seen.set.ResourceVersion

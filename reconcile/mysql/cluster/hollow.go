@@ -10,7 +10,6 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
@@ -21,22 +20,16 @@ const (
 	hollowEvery = time.Hour
 )
 
-// matchHollow asks the primary to match hollow transactions of replicas, if the decision says so. Nothing depends on it: if the primary
-// refuses, or cannot be reached, the operator asks it again at the next look.
-func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, result *passResult) {
-	wanted := result.decision.Matching
-	if wanted == nil {
-		return
-	}
-	pod, _ := result.seen.pod(wanted.Primary)
-	target := agent.Target{Address: pod.Status.PodIP, Host: children.NamesOf(result.cluster).Host(wanted.Primary)}
-	if err := agents.Match(ctx, target, *wanted); err != nil {
-		logr.FromContextOrDiscard(ctx).Info("failed to match hollow transactions, will retry", "instance", wanted.Primary, "reason", err.Error())
+// matchHollow asks the primary to match hollow transactions of replicas. Nothing depends on it: if the primary refuses, or cannot be
+// reached, the operator asks it again at the next look.
+func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, next action, result *passResult) {
+	if err := agents.Match(ctx, next.to, next.matching); err != nil {
+		logr.FromContextOrDiscard(ctx).Info("failed to match hollow transactions, will retry", "instance", next.name, "reason", err.Error())
 		return
 	}
 	result.matched = true
 	if r.memory.tellsHollow(keyOf(result.cluster), result.cluster.UID, result.seen.now) {
-		result.hollow = append(result.hollow, hollowEvent(result.seen.members, *wanted))
+		result.hollow = append(result.hollow, hollowEvent(result.seen.members, next.matching))
 	}
 }
 

@@ -185,9 +185,11 @@ func (s *shopOf) failsOver(t *testing.T, made ...string) {
 	if err := s.observeChildren(t.Context(), client, children.Names{Namespace: "shop", Cluster: "db0"}, &seen); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.applyChildren(t.Context(), client, cluster, seen, replication.Decision{Record: recordOf(cluster.Status), Scale: 3})
-	if found := report.FromError(err); found == nil || found.Reason != report.ReasonForeignObject {
-		t.Errorf("it is reported as %+v", found)
+	decision := replication.Decision{Record: recordOf(cluster.Status), Scale: 3}
+	result := passResult{cluster: cluster, seen: seen, decision: decision}
+	_, err := s.act(t.Context(), client, nil, planChildren(planInput{cluster: cluster, seen: seen, decision: decision}), &result)
+	if found := result.problem; err != nil || found == nil || found.Reason != report.ReasonForeignObject {
+		t.Errorf("it is reported as %+v (%v)", found, err)
 	}
 	for _, path := range made {
 		if _, found := s.applied.Load(path); !found {

@@ -1,6 +1,7 @@
 // Package cluster reconciles MySQLCluster resources. A pass observes (observe.go: the children in the caches, and the report of each
-// member's agent), decides (reconcile/mysql/replication: roles and the record; package children: the objects), acts (act.go) and reports
-// (status.go). The record of truth is part of the status: a pass writes its decision to the status, and the next pass carries it out.
+// member's agent), decides (reconcile/mysql/replication: roles and the record), plans (plan.go, and package children: the actions, with
+// their reasons), acts (act.go) and reports (status.go). The record of truth is part of the status: a pass writes its decision to the
+// status, and the next pass carries it out.
 //
 // A cluster that starts from a backup has other passes until the backup is on the first member's volume (restoring.go, package restore).
 package cluster
@@ -12,13 +13,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
@@ -104,17 +105,14 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	}
 	seen.bundle = known.bundle
 	decision := restore.PreventEmptyPrimary(cluster, seen.members, recordOf(cluster.Status), replication.Decide(view(cluster, seen)))
-	result := passResult{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
-	// If a child cannot be applied, the pass reports that, and still takes care of the running members.
-	result.children, err = r.applyChildren(ctx, client, cluster, seen, decision)
-	if refused := report.FromError(err); refused != nil {
-		result.problem, err = refused, nil
+	result := passResult{cluster: cluster, seen: seen, decision: decision, inputs: inputsOf(cluster, seen, decision), problem: found, rotation: known.rotation}
+	in := planInput{cluster: cluster, seen: seen, decision: decision, operator: r.operator, areMade: r.memory.isMade(keyOf(cluster), result.inputs)}
+	in.hasPolicy = !in.areMade && r.hasNetworkPolicy(client, children.NamesOf(cluster))
+	plan := planOf(in)
+	if len(plan) > 0 {
+		logr.FromContextOrDiscard(ctx).V(1).Info("plan", "actions", plan)
 	}
-	everybodyTold := true
-	if decision.Record.Equal(recordOf(cluster.Status)) {
-		told, failed := r.carryOut(ctx, client, known.agents, &result)
-		everybodyTold, err = told, errors.Join(err, failed)
-	}
+	everybodyTold, err := r.act(ctx, client, known.agents, plan, &result)
 	status := result.status()
 	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) {
 		err = errors.Join(err, r.tidyRestore(ctx, client, cluster))
@@ -130,22 +128,6 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	done := outcome(cluster, status, next)
 	done.Events = append(done.Events, result.hollow...)
 	return done, err
-}
-
-// carryOut does what depends on the written record. told reports whether every member got its assignment.
-func (r *reconciler) carryOut(ctx context.Context, client *reconcile.Client, agents *agent.Client, result *passResult) (told bool, err error) {
-	refused, unexpanded := r.expandVolumes(ctx, client, result.cluster, result.seen)
-	if refused != nil {
-		result.problem = refused
-	}
-	told, failed := r.assign(ctx, client, agents, result.seen, result.decision)
-	r.matchHollow(ctx, agents, result)
-	labelling := r.labelRoles(ctx, client, result.seen, result.decision.Record)
-	if refused := report.FromError(labelling); refused != nil {
-		// Without the labels, clients do not find the members by their roles, and nothing else reports why.
-		result.problem, labelling = refused, nil
-	}
-	return told, errors.Join(unexpanded, failed, labelling)
 }
 
 // nextLook records how the cluster looks now, and returns the time until the next pass if no event comes first.

@@ -20,6 +20,8 @@ type passResult struct {
 	cluster  v1.MySQLCluster
 	seen     observed
 	decision replication.Decision
+	// inputs identifies the inputs of the children.
+	inputs childInputs
 	// children is the result of applying the children. If the pass wrote the StatefulSet, the observed Pods are from before that.
 	children applyResult
 	// problem is what the pass encountered while it acted; nil for none.

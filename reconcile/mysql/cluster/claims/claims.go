@@ -33,17 +33,17 @@ func Diagnose(volume corev1.PersistentVolumeClaim) *report.Problem {
 	return nil
 }
 
-// Grow raises a claim to a size. A refusal by the API server is a problem. Any other failure is a transient error.
-func Grow(ctx context.Context, client *reconcile.Client, volume corev1.PersistentVolumeClaim, wanted resource.Quantity) (*report.Problem, error) {
+// Grow raises a claim to a size. A refusal by the API server stands for a problem. Any other failure is a transient error.
+func Grow(ctx context.Context, client *reconcile.Client, volume corev1.PersistentVolumeClaim, wanted resource.Quantity) error {
 	claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
 		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
 	_, err := client.ApplyFields(ctx, managerStorage, claim)
 	if err != nil && report.FromError(err) == nil {
-		return nil, fmt.Errorf("expand %s to %s: %w", volume.Name, wanted.String(), err)
+		return fmt.Errorf("expand %s to %s: %w", volume.Name, wanted.String(), err)
 	}
 	if err != nil {
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
-		return &report.Problem{Reason: ReasonExpansion, Message: fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; allow expansion in the StorageClass, otherwise the volumes keep their size", volume.Name, asked.String(), wanted.String(), err), Stalled: true}, nil
+		return report.Problem{Reason: ReasonExpansion, Message: fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; allow expansion in the StorageClass, otherwise the volumes keep their size", volume.Name, asked.String(), wanted.String(), err), Stalled: true}.Err()
 	}
-	return nil, nil //nolint:nilnil // no problem, and no error in growing it
+	return nil
 }

@@ -29,11 +29,7 @@ func (r Restorer) Act(ctx context.Context, client *reconcile.Client, cluster v1.
 		_, err := client.CreateUnowned(ctx, children.FirstClaim(n, cluster))
 		return transfer.IgnoreExists(err)
 	case actGrowClaim:
-		found, err := claims.Grow(ctx, client, *seen.claim, children.WantedStorage(cluster))
-		if found != nil {
-			return found.Err()
-		}
-		return err
+		return claims.Grow(ctx, client, *seen.claim, children.WantedStorage(cluster))
 	case actMakeJob:
 		if err := r.confirm(ctx, client); err != nil {
 			return err

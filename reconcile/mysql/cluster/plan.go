@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// verb is what an action does.
+type verb string
+
+const (
+	verbCheck   verb = "check"                 // reads a new member's claim live: the StatefulSet controller would use another owner's
+	verbApply   verb = "apply"                 // applies what the members consist of, or what leads clients to them
+	verbPublish verb = "publish"               // applies the ConfigMap with the CAs, which clients read and no Pod needs
+	verbRecord  verb = "record"                // changes the record of truth, with the status
+	verbExpand  verb = "expand"                // raises a claim
+	verbAssign  verb = "assign"                // sends a member its assignment
+	verbMatch   verb = "match transactions on" // asks the primary to match hollow transactions of replicas
+	verbLabel   verb = "label"                 // sets a member's role as a label of its Pod
+)
+
+// action is one thing that a pass does, and why. kind and name are those of the object that it changes.
+type action struct {
+	verb               verb
+	kind, name, reason string
+
+	child      namedChild                   // to apply or publish; nil for the StatefulSet, which applySet builds
+	members    int                          // of the StatefulSet
+	volume     corev1.PersistentVolumeClaim // to expand to size
+	size       resource.Quantity
+	to         agent.Target // gets assignment or matching
+	assignment replication.Assignment
+	relaxes    bool // the assignment allows the member more: the live record must agree first
+	matching   replication.Matching
+	role       string // is the value of the label
+}
+
+// namedChild is the apply configuration of a child.
+type namedChild interface {
+	GetKind() *string
+	GetName() *string
+}
+
+func (a action) String() string { return fmt.Sprintf("%s %s/%s: %s", a.verb, a.kind, a.name, a.reason) }
+
+// MarshalText makes logs print actions as texts.
+func (a action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// planInput is everything that a plan follows from.
+type planInput struct {
+	cluster  v1.MySQLCluster
+	seen     observed
+	decision replication.Decision
+	operator Operator
+	// areMade reports whether the children are known to be as they should be: then nothing is built or compared. hasPolicy reports whether
+	// the cluster has a NetworkPolicy.
+	areMade, hasPolicy bool
+}
+
+// planOf returns what a pass does, in order. If the record changes, nothing is done that depends on it: it must be written first, and the
+// next pass continues.
+func planOf(in planInput) []action {
+	recorded, decided := recordOf(in.cluster.Status), in.decision.Record
+	if !decided.Equal(recorded) {
+		return append(planChildren(in), action{verb: verbRecord, kind: "MySQLCluster", name: in.cluster.Name, reason: recordReason(recorded, decided)})
+	}
+	return slices.Concat(planChildren(in), planExpansions(in), planAssignments(in), planMatching(in), planLabels(in))
+}
+
+func recordReason(before, after replication.Record) string {
+	if after.Primary != before.Primary || after.Epoch != before.Epoch {
+		return fmt.Sprintf("%s becomes the primary of epoch %d", after.Primary, after.Epoch)
+	}
+	return fmt.Sprintf("revision %d: in sync %v, %d acknowledgements required; before: %v, %d",
+		after.Revision, after.InSync, after.RequiredAcks, before.InSync, before.RequiredAcks)
+}
+
+// planChildren returns all children, unless they are known to be as they should be. The order matters for a new cluster: what Pods mount
+// comes before the StatefulSet. client.Apply writes only what differs.
+func planChildren(in planInput) []action {
+	if in.areMade {
+		return nil
+	}
+	const compare = "not known yet to be as the spec asks"
+	var plan []action
+	apply := func(child namedChild, reason string) {
+		plan = append(plan, action{verb: verbApply, kind: *child.GetKind(), name: *child.GetName(), reason: reason, child: child})
+	}
+	n, cluster, now, scale := children.NamesOf(in.cluster), in.cluster, scaleOf(in.seen), in.decision.Scale
+	if isInnoDBOnly(cluster, in.seen) {
+		cluster = children.WithTableDefaults(cluster)
+	}
+	for ordinal := now; ordinal < scale; ordinal++ {
+		plan = append(plan, action{verb: verbCheck, kind: "PersistentVolumeClaim", name: n.Claim(ordinal), reason: "a new member must not get another owner's volume"})
+	}
+	apply(children.ServiceAccount(n), compare)
+	apply(children.ConfigMap(n, cluster), compare)
+	apply(children.PodsService(n, cluster), compare)
+	apply(children.WriteService(n, cluster, in.seen.route), "writes must reach "+in.seen.route)
+	readers := "replicas"
+	if in.decision.ReadFromPrimary {
+		readers = in.seen.route + ", because no replica serves"
+	}
+	apply(children.ReadService(n, cluster, in.seen.route, in.decision.ReadFromPrimary), "reads must reach "+readers)
+	apply(children.PodDisruptionBudget(n), compare)
+	if cluster.Spec.Network != nil || in.hasPolicy {
+		apply(children.NetworkPolicy(n, cluster, in.operator), "it must allow what spec.network says")
+	}
+	if scale > 0 {
+		reason := fmt.Sprintf("%d members, now %d", scale, now)
+		plan = append(plan, action{verb: verbApply, kind: "StatefulSet", name: n.Cluster, reason: reason, members: scale})
+	}
+	trust := children.TrustMap(n, in.seen.bundle)
+	return append(plan, action{verb: verbPublish, kind: *trust.GetKind(), name: *trust.GetName(), reason: "clients read the CAs from it", child: trust})
+}
+
+// planExpansions raises members' claims to the size in spec.storage. It never lowers a claim; the schema already refuses that.
+func planExpansions(in planInput) []action {
+	var plan []action
+	wanted := children.WantedStorage(in.cluster)
+	for _, volume := range in.seen.volumes {
+		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
+		isMember := slices.ContainsFunc(in.seen.pods, func(pod corev1.Pod) bool { return volume.Name == "data-"+pod.Name })
+		if volume.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 || !isMember {
+			continue
+		}
+		reason := fmt.Sprintf("from %s to %s, as spec.storage asks", asked.String(), wanted.String())
+		plan = append(plan, action{verb: verbExpand, kind: "PersistentVolumeClaim", name: volume.Name, reason: reason, volume: volume, size: wanted})
+	}
+	return plan
+}
+
+// planAssignments sends every member that answers its assignment, if that differs from the one that the member follows.
+func planAssignments(in planInput) []action {
+	var plan []action
+	for _, member := range in.seen.members {
+		wanted, found := in.decision.Assignments[member.Name]
+		if !found || member.Status == nil || wanted.Followed(*member.Status) {
+			continue
+		}
+		follows := "nothing"
+		if last := member.Status.Assignment; last != nil {
+			follows = fmt.Sprintf("another assignment, of revision %d", last.Record.Revision)
+		}
+		pod, _ := in.seen.pod(member.Name)
+		plan = append(plan, action{
+			verb: verbAssign, kind: "Pod", name: member.Name,
+			reason: fmt.Sprintf("%s of revision %d, because it follows %s", wanted.Role, wanted.Record.Revision, follows),
+			to:     agent.Target{Address: pod.Status.PodIP, Host: member.Host}, assignment: wanted, relaxes: wanted.Relaxes(*member.Status),
+		})
+	}
+	return plan
+}
+
+func planMatching(in planInput) []action {
+	wanted := in.decision.Matching
+	if wanted == nil {
+		return nil
+	}
+	pod, _ := in.seen.pod(wanted.Primary)
+	return []action{{
+		verb: verbMatch, kind: "Pod", name: wanted.Primary, reason: fmt.Sprintf("replicas wrote %d that change no row", wanted.GTIDs.Count()),
+		to: agent.Target{Address: pod.Status.PodIP, Host: children.NamesOf(in.cluster).Host(wanted.Primary)}, matching: *wanted,
+	}}
+}
+
+func planLabels(in planInput) []action {
+	var plan []action
+	if in.decision.Record.Primary == "" {
+		return nil // no member has a role yet
+	}
+	for _, pod := range in.seen.pods {
+		role := children.RoleReplica
+		if pod.Name == in.decision.Record.Primary {
+			role = children.RolePrimary
+		}
+		has := pod.Labels[children.LabelRole]
+		if has == role || pod.DeletionTimestamp != nil {
+			continue
+		}
+		reason := fmt.Sprintf("from %s to %s", cmp.Or(has, "no role"), role)
+		plan = append(plan, action{verb: verbLabel, kind: "Pod", name: pod.Name, reason: reason, role: role})
+	}
+	return plan
+}
