@@ -54,12 +54,12 @@ func uses(t *testing.T, name string) int {
 	return reasons.Uses(t, ".", name) + reasons.Uses(t, "claims", name) + reasons.Uses(t, "restore", name)
 }
 
-// restoreReasons returns those of reconcile/mysql/transfer that this kind uses.
+// restoreReasons returns those of reconcile/mysql/transfer/protocol that this kind uses.
 func restoreReasons(t *testing.T) []string {
 	t.Helper()
 	var spoken []string
-	for name, reason := range reasons.Constants(t, "../transfer", "Reason") {
-		if uses(t, "transfer."+name) > 0 && name != "ReasonCompleted" {
+	for name, reason := range reasons.Constants(t, "../transfer/protocol", "Reason") {
+		if uses(t, "protocol."+name) > 0 && name != "ReasonCompleted" {
 			spoken = append(spoken, reason)
 		}
 	}
