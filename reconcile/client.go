@@ -20,11 +20,12 @@ type Client struct {
 	pass    pass
 	journal *journal
 	teller  *eventWriter
-	// owner is the pass's object; nil if it is gone (DeletionHandler). It is shared with the caches.
+	// owner is the pass's object; nil if it is gone (DeletionHandler). The engine compares the status with it.
 	owner *unstructured.Unstructured
 }
 
-// Owner returns the pass's object as the pass began; nil if it is gone (DeletionHandler). It is shared: do not change it.
+// Owner returns the pass's object as the pass began; nil if it is gone (DeletionHandler). Do not change it: the engine compares the status
+// with it.
 func (c *Client) Owner() *unstructured.Unstructured { return c.owner }
 
 // WriteEvent writes an event about the pass's object, and returns when the API server has stored it. Use it for what users must learn

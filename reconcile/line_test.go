@@ -176,18 +176,19 @@ func TestLineForgetsWhatIsGone(t *testing.T) {
 
 func TestLineGivesAllPlacesBack(t *testing.T) {
 	t.Parallel()
-	l := newLine(2, nobody)
-	l.after = time.Millisecond
-	for round, lasts := range []time.Duration{0, 5 * time.Millisecond, 5 * time.Millisecond, 0, 0} {
-		l.Push(in("a", 1))
-		key := l.Pop()
-		l.use(key, func() { <-time.After(lasts) })
-		same(t, l.known[key], round == 1 || round == 2)
-	}
-	same(t, l.quick.taken+l.slow.taken, 0)
-	same(t, len(l.quick.of)+len(l.slow.of), 0)
-	l.forget(in("a", 1))
-	same(t, len(l.known), 0)
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(2, nobody)
+		for round, lasts := range []time.Duration{0, 2 * slowAfter, 2 * slowAfter, 0, 0} {
+			l.Push(in("a", 1))
+			key := l.Pop()
+			l.use(key, func() { <-time.After(lasts) })
+			same(t, l.known[key], round == 1 || round == 2)
+		}
+		same(t, l.quick.taken+l.slow.taken, 0)
+		same(t, len(l.quick.of)+len(l.slow.of), 0)
+		l.forget(in("a", 1))
+		same(t, len(l.known), 0)
+	})
 }
 
 // An object that changed during its pass is queued again before the pass gives its place back.

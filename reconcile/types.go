@@ -57,8 +57,8 @@ type Forgetter interface {
 // it and it does not justify a finalizer.
 type DeletionHandler interface {
 	// HandleDeletion is called when the object is gone from the caches. Before it deletes anything, it must check with the API server that the
-	// object is gone. client can own nothing. The engine calls it again until it returns nil. During the call, no pass over an object of that
-	// name runs.
+	// object is gone. client has no owner, so it can only read, delete, patch, and create objects without an owner. The engine calls it again
+	// until it returns nil. During the call, no pass over an object of that name runs.
 	HandleDeletion(ctx context.Context, client *Client, key types.NamespacedName) error
 	// ListDeleted returns the objects that may have been deleted while no operator ran. The engine calls it when a term begins, until it
 	// returns no error.

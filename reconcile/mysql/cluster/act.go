@@ -39,8 +39,8 @@ type applyResult struct {
 	held *report.Problem
 }
 
-// act carries out a plan. told reports whether every member got its assignment. A failure stops only the later actions of its verb: a pass
-// that cannot apply a child still takes care of the running members.
+// act carries out a plan. told reports whether every member got its assignment. A failure stops the later actions of its verb, and a
+// failed check every apply: a pass that cannot apply a child still takes care of the running members.
 func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *agent.Client, plan []action, result *passResult) (told bool, err error) {
 	told = true
 	var unconfirmed error
@@ -67,7 +67,7 @@ func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *
 		case verbMatch:
 			r.matchHollow(ctx, agents, next, result)
 		case verbLabel:
-			failed[verbLabel] = labelRole(ctx, client, result.cluster.Namespace, next)
+			failed[verbLabel] = labelRole(ctx, client, next)
 		}
 	}
 	failed[verbAssign] = unconfirmed
@@ -215,8 +215,8 @@ func (r *reconciler) liveCluster(ctx context.Context, client *reconcile.Client) 
 }
 
 // labelRole sets a member's role as a label of its Pod.
-func labelRole(ctx context.Context, client *reconcile.Client, namespace string, next action) error {
-	labelled := corev1ac.Pod(next.name, namespace).WithLabels(map[string]string{children.LabelRole: next.role})
+func labelRole(ctx context.Context, client *reconcile.Client, next action) error {
+	labelled := corev1ac.Pod(next.name, client.Owner().GetNamespace()).WithLabels(map[string]string{children.LabelRole: next.role})
 	if _, err := client.ApplyFields(ctx, managerRole, labelled); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("label %s as %s: %w", next.name, next.role, err)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // The CAs of a cluster, with their keys, are in a Secret of the operator's own namespace. So a client that may read Secrets in the
-// cluster's namespace cannot sign in the cluster's name. That Secret cannot have an owner there; End deletes it.
+// cluster's namespace cannot sign in the cluster's name. That Secret cannot have an owner there; HandleDeletion deletes it.
 
 // annotationTold, on that Secret, is when the members got the newest CA, annotationClientsTold when clients got it, as RFC 3339.
 const (
@@ -71,7 +71,7 @@ func (r *reconciler) writeAuthorities(ctx context.Context, client *reconcile.Cli
 	return client.Patch(ctx, children.Secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
 }
 
-// recordDistribution records in one of these annotations when members or clients got the newest CA.
+// noteTold records in one of these annotations when members or clients got the newest CA.
 func (r *reconciler) noteTold(ctx context.Context, client *reconcile.Client, read *unstructured.Unstructured, annotation string, at time.Time) (*unstructured.Unstructured, error) {
 	told := map[string]any{annotation: at.UTC().Format(time.RFC3339)}
 	return client.Patch(ctx, children.Secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})

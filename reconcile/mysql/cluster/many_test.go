@@ -100,11 +100,11 @@ func newShop(tb testing.TB, clusters int) *shopOf {
 }
 
 // idle does nothing in a pass but keep its client: the tests call the reconciler themselves.
-type idle struct{ *shopOf }
+type idle struct{ shop *shopOf }
 
 func (i idle) Reconcile(_ context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error) {
-	if _, again := i.clients.LoadOrStore(object.GetName(), client); !again {
-		i.passed.Add(1)
+	if _, again := i.shop.clients.LoadOrStore(object.GetName(), client); !again {
+		i.shop.passed.Add(1)
 	}
 	return reconcile.Outcome{}, nil
 }

@@ -74,6 +74,9 @@ func (r *reconciler) observeChildren(ctx context.Context, client *reconcile.Clie
 	}
 	if seen.set != nil {
 		for _, object := range r.reader.Cached(children.Pods()).Owned(seen.set.UID) {
+			if object.GetNamespace() != n.Namespace {
+				continue // an owner is in the same namespace: garbage collection removes this Pod
+			}
 			var pod corev1.Pod
 			if err := schema.Decode(object, &pod); err != nil {
 				return err

@@ -2,8 +2,8 @@ package cluster
 
 import "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
 
-// The reasons of the Ready condition, in addition to those of restores (reconcile/mysql/transfer). Status, events, logs and
-// docs/troubleshooting.md use the same words.
+// The reasons of the Ready condition, in addition to those of restores (reconcile/mysql/transfer/protocol). Status, events,
+// logs and docs/troubleshooting.md use the same words.
 const (
 	reasonAllMembersReady    = "AllMembersReady"
 	reasonCreatingMembers    = restore.ReasonCreatingMembers
