@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,10 +179,13 @@ func secret(password string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata:\n  name: my-secret\nstringData:\n  password: %q\n", password)
 }
 
-// manifest is the founding document's, under the test's own name, with further lines of spec. Its mysqlds are small: with MySQL's defaults,
-// each start takes another second of processor time.
+// manifest is the founding document's, under the test's own name, with further lines of spec. Without a line of resources, its mysqlds are
+// small: with MySQL's defaults, each start takes another second of processor time.
 func (p *place) manifest(lines ...string) string {
-	return p.founding(append(lines, "resources: {requests: {memory: 128Mi}, limits: {memory: 512Mi}}")...)
+	if slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "resources:") }) {
+		return p.founding(lines...)
+	}
+	return p.founding(slices.Concat(lines, []string{"resources: {requests: {memory: 128Mi}, limits: {memory: 512Mi}}"})...)
 }
 
 // founding is the same with nothing but the given lines.
