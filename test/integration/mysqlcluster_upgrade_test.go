@@ -3,12 +3,15 @@ package integration
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	mysqlcluster "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
@@ -159,4 +162,50 @@ func TestMySQLClusterKeepsAnotherImageOfTheSameNameFromItsPrimary(t *testing.T) 
 		return ""
 	})
 	s.settled(t, "db")
+}
+
+// refusal refuses an operator's writes of one resource as conflicts, once it has let some through.
+type refusal struct {
+	resource string
+	isOn     atomic.Bool
+	lets     atomic.Int64
+	refused  atomic.Int64
+}
+
+func (r *refusal) around(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		isWrite := request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/"+r.resource+"/")
+		if !isWrite || !r.isOn.Load() || r.lets.Add(-1) >= 0 {
+			return next.RoundTrip(request)
+		}
+		r.refused.Add(1)
+		return faults(nil)["409"](nil, request)
+	})
+}
+
+// TestMySQLClusterHoldsThePrimaryBeforeTheReplicaIsReady: when the replica is ready, Kubernetes restarts the primary. So the replica must
+// not be ready before the StatefulSet holds the primary back, even if the operator cannot change the StatefulSet for a while.
+func TestMySQLClusterHoldsThePrimaryBeforeTheReplicaIsReady(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	refusing := &refusal{resource: "statefulsets"}
+	s.operate(t, func(config *reconcile.Config) { config.Rest.Wrap(refusing.around) })
+	s.apply(t, "db", "secret: root")
+	s.settled(t, "db")
+	s.node.releases("26.4.0")
+	s.node.bar("26.4.0", replication.Account{User: "app", Host: "%", Plugin: "mysql_native_password"})
+	refusing.lets.Store(1)
+	refusing.isOn.Store(true)
+	s.apply(t, "db", "secret: root, config: {max_connections: '5'}")
+	soon(t, func(context.Context) string {
+		if made, refused := s.made("db"), refusing.refused.Load(); made[1] != 2 || refused < 3 {
+			return fmt.Sprintf("there have been %v Pods, and %d writes were refused", made, refused)
+		}
+		return ""
+	})
+	refusing.isOn.Store(false)
+	s.until(t, "db", upgradeBlocked)
+	if made := s.made("db"); made != [3]int{1, 2, 0} {
+		t.Errorf("there have been %v Pods", made)
+	}
 }

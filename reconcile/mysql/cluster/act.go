@@ -59,6 +59,10 @@ func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *
 		case verbExpand:
 			failed[verbExpand] = claims.Grow(ctx, client, next.volume, next.size)
 		case verbAssign:
+			if next.afterSet && failed[verbApply] != nil {
+				told = false
+				continue
+			}
 			got, err := r.assign(ctx, client, agents, next)
 			if told = told && got; errors.Is(err, errRecordMoved) {
 				failed[verbAssign], err = err, nil // the other assignments are outdated as well

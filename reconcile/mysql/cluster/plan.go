@@ -40,6 +40,7 @@ type action struct {
 	to         agent.Target // gets assignment or matching
 	assignment replication.Assignment
 	relaxes    bool // the assignment allows the member more: the live record must agree first
+	afterSet   bool // the assignment makes the member ready: the StatefulSet must hold the update back from the primary first
 	matching   replication.Matching
 	role       string // is the value of the label
 }
@@ -142,6 +143,7 @@ func planExpansions(in planInput) []action {
 // planAssignments sends every member that answers its assignment, if that differs from the one that the member follows.
 func planAssignments(in planInput) []action {
 	var plan []action
+	holds := rolloutOf(in.cluster, in.seen).bringsOtherSeries()
 	for _, member := range in.seen.members {
 		wanted, found := in.decision.Assignments[member.Name]
 		if !found || member.Status == nil || wanted.Followed(*member.Status) {
@@ -156,6 +158,7 @@ func planAssignments(in planInput) []action {
 			verb: verbAssign, kind: "Pod", name: member.Name,
 			reason: fmt.Sprintf("%s of revision %d, because it follows %s", wanted.Role, wanted.Record.Revision, follows),
 			to:     agent.Target{Address: pod.Status.PodIP, Host: member.Host}, assignment: wanted, relaxes: wanted.Relaxes(*member.Status),
+			afterSet: holds && member.Name != in.cluster.Status.Primary,
 		})
 	}
 	return plan

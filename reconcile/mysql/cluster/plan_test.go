@@ -109,6 +109,31 @@ func TestPlansTellWhatAPassDoesAndWhy(t *testing.T) {
 	}
 }
 
+// TestAReplicaOfAnotherSeriesIsReadyAfterThePrimaryIsHeld: Kubernetes restarts the primary when the last replica is ready. If a pass could
+// not change the StatefulSet, it sends the replica no assignment.
+func TestAReplicaOfAnotherSeriesIsReadyAfterThePrimaryIsHeld(t *testing.T) {
+	t.Parallel()
+	for story, test := range map[string]struct {
+		members string
+		want    map[string]bool
+	}{
+		"another series":        {"8.4 8.4 9.7~", map[string]bool{"db-0": false, "db-1": true, "db-2": true}},
+		"another patch release": {"8.4 8.4 8.4~", map[string]bool{"db-0": false, "db-1": false, "db-2": false}},
+	} {
+		cluster, seen := upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: "mysql:lts", has: "mysql:lts", members: test.members}.seen()
+		decision := replication.Decision{Record: recordOf(cluster.Status), Scale: 3, Assignments: map[string]replication.Assignment{"db-0": {}, "db-1": {}, "db-2": {}}}
+		got := map[string]bool{}
+		for _, next := range planOf(planInput{cluster: cluster, seen: seen, decision: decision}) {
+			if next.verb == verbAssign {
+				got[next.name] = next.afterSet
+			}
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: the assignments that wait for the StatefulSet (-want +got):\n%s", story, diff)
+		}
+	}
+}
+
 // TestANetworkPolicyIsKeptOrOpened: one that was made for spec.network must not stay as it was when the field is removed.
 func TestANetworkPolicyIsKeptOrOpened(t *testing.T) {
 	t.Parallel()

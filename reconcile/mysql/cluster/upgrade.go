@@ -32,8 +32,9 @@ type upgrade struct {
 	// mayFix reports whether another image may be what a member in behind needs.
 	mayFix bool
 	// stuck reports whether the primary cannot start with what it has now, crashes whether its mysqld ends again and again, writes whether
-	// it takes writes, isCurrent whether its Pod is of the revision from which Kubernetes would create it again, and is not being deleted.
-	stuck, crashes, writes, isCurrent bool
+	// it takes writes, runs whether it does so or, while it does not answer, kubelet reports its Pod as ready. isCurrent reports whether the
+	// Pod is of the revision from which Kubernetes would create it again, and is not being deleted.
+	stuck, crashes, writes, runs, isCurrent bool
 	// tried reports whether there are members whose turn comes before the primary's. waits are those of them that do not serve with the
 	// update yet. turned reports whether one of them has another release series while the primary's turn has not come.
 	tried, seriesChanged bool
@@ -66,14 +67,21 @@ func upgradeOf(r rollout, cluster v1.MySQLCluster, seen observed) upgrade {
 			u.mayFix = u.mayFix || seen.refused != nil || mayNeedAnother(member, seen)
 		}
 	}
-	u.hear(r, seen)
+	primary := seen.heard(r.n.Member(r.primary))
+	u.hear(r, primary, seen)
+	series := u.from
+	if primary == nil {
+		series = replication.Series(cluster.Status.Version) // as it reported last
+	}
+	u.runs = u.writes || primary == nil && found && isReady(pod)
+	u.seriesChanged = len(u.waits) > 0 && series != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return hasOtherSeries(series, r, member, seen) })
 	return u
 }
 
-// hear records the reports of the members whose turn comes before the primary's.
-func (u *upgrade) hear(r rollout, seen observed) {
+// hear records the reports of the primary and of the members whose turn comes before it.
+func (u *upgrade) hear(r rollout, primary *replication.Status, seen observed) {
 	var before replication.Accounts
-	if primary := seen.heard(r.n.Member(r.primary)); primary != nil {
+	if primary != nil {
 		u.writes, u.from = primary.State == replication.StateWriting, replication.Series(primary.Version)
 		if primary.LockedOut != nil {
 			before = *primary.LockedOut
@@ -90,18 +98,17 @@ func (u *upgrade) hear(r rollout, seen observed) {
 			u.compare(name, *status, before)
 		}
 	}
-	u.seriesChanged = len(u.waits) > 0 && u.from != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.hasOtherSeries(r, member, seen) })
 }
 
-// hasOtherSeries reports whether a member that comes before the primary has another release series. Its Pod shows that it has an update,
-// even before the StatefulSet's status does.
-func (u *upgrade) hasOtherSeries(r rollout, member replication.Member, seen observed) bool {
+// hasOtherSeries reports whether a member that comes before the primary has another release series than the primary. Its Pod shows that it
+// has an update, even before the StatefulSet's status does.
+func hasOtherSeries(primary string, r rollout, member replication.Member, seen observed) bool {
 	pod, found := seen.pod(member.Name)
 	if !found || member.Ordinal <= r.primary || revisionOf(pod) == r.current || member.Status == nil {
 		return false
 	}
 	series := replication.Series(member.Status.Version)
-	return series != "" && series != u.from
+	return series != "" && series != primary
 }
 
 // revisionOf returns the revision of a StatefulSet that a Pod is of.
@@ -232,12 +239,12 @@ func (r rollout) holdFromPrimary() updateStart {
 func (r rollout) isAtRest() bool { return r.known && r.update == r.current && len(r.late) == 0 }
 
 // bringsOtherSeries reports whether an update brings another release series although the image has the same name, and has not reached a
-// primary that is member 0 yet. A member gets its assignment, without which it is not ready, in the pass that sees this. So the operator
-// also sees the last member before the primary in time, even if the StatefulSet's status is late.
+// primary that is member 0 yet. A member gets its assignment, without which it is not ready, only after the StatefulSet holds the update
+// back (action.afterSet). So the operator also sees the last member before the primary in time, even if the StatefulSet's status is late.
 func (r rollout) bringsOtherSeries() bool {
 	u := r.upgrade
 	isOnItsWay := r.primary == 0 && r.partition == 0 && (!r.known || slices.Contains(r.late, r.primary))
-	return isOnItsWay && u.seriesChanged && u.writes && u.isCurrent && (r.allowed == "" || r.allowed != r.update)
+	return isOnItsWay && u.seriesChanged && u.runs && u.isCurrent && (r.allowed == "" || r.allowed != r.update)
 }
 
 // asked identifies the members' reports that an update depends on; empty if it depends on none.

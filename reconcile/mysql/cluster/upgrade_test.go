@@ -77,6 +77,11 @@ func failing(ordinal int, message string) func(*v1.MySQLCluster, *observed) {
 	}
 }
 
+// lastVersion makes a version the one that the primary reported last.
+func lastVersion(version string) func(*v1.MySQLCluster, *observed) {
+	return func(cluster *v1.MySQLCluster, _ *observed) { cluster.Status.Version = version }
+}
+
 func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 	t.Parallel()
 	// What the StatefulSet has, and what the spec asks for.
@@ -189,6 +194,18 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		"the name has another one": {upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "8.4 8.4 9.7~"}, 1, "", false, ""},
 		"the name has another one, and Kubernetes has not reported the update": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a b", revisions: "a a", unseen: true}, image: old, has: old, members: "8.4 9.7~"}, 1, "", false, "",
+		},
+		"the name has another one, and the primary does not answer at present": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "- 8.4 9.7~", change: lastVersion("8.4.6")}, 1, "", false, "",
+		},
+		"the name has another one, and the primary has not reported its version": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "- 8.4 9.7~"}, 0, "", false, "",
+		},
+		"the name has another one, which may fix the primary": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "- 8.4 9.7~", change: func(c *v1.MySQLCluster, o *observed) {
+				lastVersion("8.4.6")(c, o)
+				o.pods[0].Status.Conditions = nil
+			}}, 0, "", false, "",
 		},
 		"the name has another one, and a user allowed it": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b", allows: "b"}, image: old, has: old, members: "8.4 8.4 9.7~"}, 0, "", false, "",
