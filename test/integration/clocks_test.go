@@ -14,6 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // wrong are clocks that are ten minutes off: the operator's, and that of the node whose kubelet tells of Pods. The API server's is right.
@@ -117,6 +118,7 @@ func TestBackupScheduleTenMinutesOff(t *testing.T) {
 // TestMySQLClusterRestoreTenMinutesOff: a restore that is refused waits as long as it says, and the next attempt makes the cluster.
 func TestMySQLClusterRestoreTenMinutesOff(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 0)
 	stories := map[string]func(*testing.T){}
 	for name, clocks := range wrong() {
 		stories[name] = func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	magalixv1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // replaced fails the test unless each of a workload's Pods was replaced once, and so many stayed ready all the time.
@@ -262,6 +263,7 @@ func TestConfigMonitorAfterBadData(t *testing.T) {
 // out and before the operator hears of that. Whoever takes over ends the restart: nothing is lost, nothing is done twice.
 func TestConfigMonitorSurvivesEveryCrash(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	s := newShop(t)
 	s.settings("0")
 	s.run("Deployment", "web", 2)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/crds/migration"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 const (
@@ -33,6 +34,7 @@ const (
 // operator dies, the API server, too.
 func TestMigrationOfManyObjects(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 0)
 	server := apiserver.Own(t)
 	a := newArchive(t, server, "volumes", "v1 served storage")
 	l := library{archive: a, many: fromEnvironment("MIGRATION_OBJECTS", 4_000), edits: map[string]int64{}, gone: map[string]bool{}}

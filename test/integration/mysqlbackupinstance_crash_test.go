@@ -19,6 +19,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // mill runs every Pod of a depot and lets it end well. Its made are the names of all Pods there ever were.
@@ -153,6 +154,7 @@ func (d *depot) checkWhole(t *testing.T, instance mysqlv1.MySQLBackupInstance) {
 // TestBackupInstanceWithoutARight lacks one right of those that the manifests grant, and gets it later.
 func TestBackupInstanceWithoutARight(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 3)
 	stories := map[string]func(*testing.T){}
 	for name, test := range map[string]struct{ verb, resource, told string }{
 		"make Jobs":            {"create", "jobs", `cannot create resource "jobs" in API group "batch"`},
@@ -211,6 +213,7 @@ func limited(t *testing.T, rules []rbacv1.PolicyRule) *depot {
 // TestBackupInstanceWithoutAPIServer takes the API server away while a backup is made, and while its data is deleted.
 func TestBackupInstanceWithoutAPIServer(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	d := newDepotOn(t, apiserver.Own(t))
 	d.cluster(t, "db")
 	o := d.operate(t, nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestBackupScheduleSparesWhatIsRestoredElsewhere: a cluster of another namespace is made from the backup, by a URL in a spelling of its
@@ -104,6 +105,7 @@ func TestBackupScheduleDeletesByTheSpecAsItIs(t *testing.T) {
 // as long as it is not over: whatever the caches say.
 func TestBackupScheduleForbidsUnderALaggingWatch(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 1)
 	d := newDiary(t, "concurrencyPolicy: Forbid")
 	late := newLaggard("mysqlbackupinstances")
 	o := d.operate(t, late.slow)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // quietTime is for how long operators are watched at rest: two of the rounds that they make over a cluster that is as it should be.
@@ -83,6 +84,7 @@ const outage = 15 * time.Second
 // TestMySQLClusterOnAControlPlaneOfItsOwn has bad days that would be everybody's on a shared one.
 func TestMySQLClusterOnAControlPlaneOfItsOwn(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 1)
 	s := newSiteOn(t, apiserver.Own(t))
 	o := s.operate(t, s.elected)
 	t.Run("no default StorageClass", func(t *testing.T) { s.withoutStorageClass(t) }) //nolint:paralleltest // one bad day after the other

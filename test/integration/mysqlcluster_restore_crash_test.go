@@ -12,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // restoredPicture is a restored cluster without the times of its restore.
@@ -81,6 +82,7 @@ func survivesCrashedRestore(t *testing.T, at crash, want any) bool {
 // TestMySQLClusterRestoreUnderTwoOperators has two operators that both think they lead.
 func TestMySQLClusterRestoreUnderTwoOperators(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 1)
 	v := newVault(t)
 	v.nightly(t)
 	v.nodes(t, "db")
@@ -96,6 +98,7 @@ func TestMySQLClusterRestoreUnderTwoOperators(t *testing.T) {
 // TestMySQLClusterRestoreWithoutARight lacks one right of those that the manifests grant, and gets it later.
 func TestMySQLClusterRestoreWithoutARight(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	stories := map[string]func(*testing.T){}
 	for name, test := range map[string]struct{ verb, resource, told string }{
 		"look at backups": {"get", "mysqlbackupinstances", `cannot get resource "mysqlbackupinstances"`},
@@ -142,6 +145,7 @@ func TestMySQLClusterRestoreWithoutARight(t *testing.T) {
 // TestMySQLClusterRestoreJobOfSomebodyElse finds its Job's name taken.
 func TestMySQLClusterRestoreJobOfSomebodyElse(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 3)
 	v := newVault(t)
 	v.nightly(t)
 	v.depot.make(t, "jobs", "{apiVersion: batch/v1, kind: Job, metadata: {name: db-restore}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: none}]}}}}")

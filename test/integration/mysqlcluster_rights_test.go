@@ -11,6 +11,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // butNot are rules without one verb on one resource.
@@ -34,6 +36,7 @@ func butNot(rules []rbacv1.PolicyRule, verb, resource string) []rbacv1.PolicyRul
 // TestMySQLClusterWithoutARight lacks one right of those that the manifests grant, and gets it later.
 func TestMySQLClusterWithoutARight(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 0)
 	stories := map[string]func(*testing.T){}
 	for name, test := range map[string]struct{ verb, resource, told string }{
 		"read Secrets":          {"get", "secrets", `cannot get resource "secrets" in API group "" in the namespace`},
@@ -85,6 +88,7 @@ func TestMySQLClusterWithoutARight(t *testing.T) {
 // TestMySQLClusterWithoutRoom meets what refuses Pods, volumes and other children to anybody.
 func TestMySQLClusterWithoutRoom(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	stories := map[string]func(*testing.T){}
 	for name, test := range map[string]struct {
 		hard, reason string

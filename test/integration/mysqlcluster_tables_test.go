@@ -11,6 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // onVolume changes what is on a member's volume.
@@ -47,6 +48,7 @@ func (s *site) condition(t *testing.T, cluster, kind, words string) metav1.Condi
 // has all rows, not with the former primary, which is missing some.
 func TestMySQLClusterOfTablesWithoutRows(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 1)
 	s := newSite(t)
 	o := s.operate(t, nil)
 	s.apply(t, "db", "secret: root")

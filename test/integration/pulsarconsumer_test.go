@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pulsarv1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 func TestPulsarConsumerFollowsTheDocument(t *testing.T) {
@@ -142,6 +143,7 @@ func TestPulsarConsumerChangedWhileNobodyLooked(t *testing.T) {
 
 func TestPulsarConsumerLeavesForeignDeploymentsAlone(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 0)
 	e := newExchange(t)
 	foreign := object(t, fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: orders-deployment}\nspec:\n  replicas: 0"+podTemplate, "foreign"))
 	if _, err := e.deployments().Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {

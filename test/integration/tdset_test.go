@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulev1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 func TestTDSetFollowsTheDay(t *testing.T) {
@@ -350,6 +351,7 @@ func TestTDSetDeletesNoServiceByAnOldSpec(t *testing.T) {
 // the operator has got the answer. Whoever takes over ends what was begun, and does nothing twice.
 func TestTDSetSurvivesEveryCrash(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 3)
 	writes := newOffice(t, officeHour(8, 0, 0)).morning(t, 0, false).wire.written()
 	if len(writes) < 6 {
 		t.Fatalf("a morning takes more writes than these: %v", writes)
