@@ -306,7 +306,7 @@ func volumePending(claim *corev1.PersistentVolumeClaim) *report.Problem {
 	case claim == nil || claim.Status.Phase != corev1.ClaimPending:
 		return nil
 	case claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName == "":
-		return &report.Problem{Reason: reasonNoStorageClass, Message: fmt.Sprintf("PersistentVolumeClaim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or delete the claim and set storageClassName", claim.Name), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonNoStorageClass, Message: fmt.Sprintf("PersistentVolumeClaim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or delete the claim and set storageClassName", claim.Name), Stalled: true}
 	}
 	return &report.Problem{Reason: protocol.ReasonVolumePending, Message: fmt.Sprintf("PersistentVolumeClaim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", claim.Name, *claim.Spec.StorageClassName, claim.Name)}
 }

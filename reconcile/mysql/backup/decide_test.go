@@ -220,7 +220,7 @@ func TestABackupIsFollowed(t *testing.T) {
 			want: stepWait, reason: protocol.ReasonUnschedulable, says: []string{"none"},
 		},
 		"its volume has no class": {
-			instance: fresh(begins), want: stepWait, reason: reasonNoStorageClass, stalled: true, says: []string{"no default StorageClass"},
+			instance: fresh(begins), want: stepWait, reason: protocol.ReasonNoStorageClass, stalled: true, says: []string{"no default StorageClass"},
 			seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: protocol.ReasonVolumePending}), func(s *observed) {
 				s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimPending)
 			}),

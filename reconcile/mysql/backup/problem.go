@@ -4,7 +4,6 @@ package backup
 const (
 	reasonScheduleNotFound = "ScheduleNotFound"
 	reasonURLInvalid       = "DestinationInvalid"
-	reasonNoStorageClass   = "NoDefaultStorageClass"
 	reasonDataDeleted      = "BackupDataDeleted"
 	reasonRowsMissing      = "TablesWithoutRows"
 )

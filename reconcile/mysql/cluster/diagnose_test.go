@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/claims"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // The statuses here are as kubelet and containerd write them.
@@ -77,7 +77,7 @@ func TestDiagnose(t *testing.T) {
 		"all runs":             {observed{pods: []corev1.Pod{readyPod("db-0")}}, "", "", false},
 		"containers begin":     {podWith(one(waiting(children.ContainerPrepare, "PodInitializing", "")), one(waiting(children.ContainerMysqld, "PodInitializing", ""))), "", "", false},
 		"no default StorageClass": {
-			claim(corev1.ClaimPending, nil), claims.ReasonNoStorageClass, "spec.storageClassName", true},
+			claim(corev1.ClaimPending, nil), protocol.ReasonNoStorageClass, "spec.storageClassName", true},
 		"a volume is on its way":      {at(10*time.Second, claim(corev1.ClaimPending, &fast)), "", "", false},
 		"a volume that does not come": {at(time.Minute, claim(corev1.ClaimPending, &fast)), reasonVolumePending, "StorageClass fast", false},
 		"a volume that took its time": {at(time.Minute, claim(corev1.ClaimBound, &fast)), "", "", false},

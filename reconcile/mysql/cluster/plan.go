@@ -127,10 +127,13 @@ func planChildren(in planInput) []action {
 // planExpansions raises members' claims to the size in spec.storage. It never lowers a claim; the schema already refuses that.
 func planExpansions(in planInput) []action {
 	var plan []action
-	wanted := children.WantedStorage(in.cluster)
+	n, wanted := children.NamesOf(in.cluster), children.WantedStorage(in.cluster)
 	for _, volume := range in.seen.volumes {
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
-		isMember := slices.ContainsFunc(in.seen.pods, func(pod corev1.Pod) bool { return volume.Name == "data-"+pod.Name })
+		isMember := slices.ContainsFunc(in.seen.pods, func(pod corev1.Pod) bool {
+			ordinal, ok := n.Ordinal(pod.Name)
+			return ok && volume.Name == n.Claim(ordinal)
+		})
 		if volume.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 || !isMember {
 			continue
 		}

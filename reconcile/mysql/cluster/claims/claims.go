@@ -10,17 +10,15 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
 // managerStorage is the field manager that owns the size of a claim.
 const managerStorage = reconcile.ManagerChildren + "-storage"
 
-// The reasons of problems with claims.
-const (
-	ReasonNoStorageClass = "NoDefaultStorageClass"
-	ReasonExpansion      = "StorageExpansionRefused"
-)
+// ReasonExpansion is the reason of a problem with the size of a claim.
+const ReasonExpansion = "StorageExpansionRefused"
 
 // Diagnose returns why Kubernetes creates no volume for a claim, as far as only a user can fix it; nil for no such cause.
 func Diagnose(volume corev1.PersistentVolumeClaim) *report.Problem {
@@ -28,7 +26,7 @@ func Diagnose(volume corev1.PersistentVolumeClaim) *report.Problem {
 		return nil
 	}
 	if volume.Spec.StorageClassName == nil || *volume.Spec.StorageClassName == "" {
-		return &report.Problem{Reason: ReasonNoStorageClass, Message: fmt.Sprintf("volume claim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or create the cluster with spec.storageClassName", volume.Name), Stalled: true}
+		return &report.Problem{Reason: protocol.ReasonNoStorageClass, Message: fmt.Sprintf("volume claim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or create the cluster with spec.storageClassName", volume.Name), Stalled: true}
 	}
 	return nil
 }

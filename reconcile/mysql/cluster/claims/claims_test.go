@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
 // TestAClaimWithoutAClassNeedsAUser: any other pending claim may get its volume by itself.
@@ -16,8 +18,8 @@ func TestAClaimWithoutAClassNeedsAUser(t *testing.T) {
 		class  *string
 		reason string
 	}{
-		"there is no default class":     {corev1.ClaimPending, nil, ReasonNoStorageClass},
-		"the class is empty":            {corev1.ClaimPending, &none, ReasonNoStorageClass},
+		"there is no default class":     {corev1.ClaimPending, nil, protocol.ReasonNoStorageClass},
+		"the class is empty":            {corev1.ClaimPending, &none, protocol.ReasonNoStorageClass},
 		"a provisioner is at work":      {corev1.ClaimPending, &fast, ""},
 		"an administrator has bound it": {corev1.ClaimBound, nil, ""},
 	} {

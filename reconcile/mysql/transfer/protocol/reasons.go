@@ -12,6 +12,7 @@ const (
 	ReasonEncryptionKeyNotFound = "EncryptionKeyNotFound" // the Secret with the key, or the key, is missing
 	ReasonClaimNotFound         = "ClaimNotFound"         // the PersistentVolumeClaim does not exist
 	ReasonVolumePending         = "VolumePending"         // the claim has no volume yet
+	ReasonNoStorageClass        = "NoDefaultStorageClass" // the claim names no StorageClass, and none is the default
 	ReasonUnschedulable         = "Unschedulable"         // no node fits the Pod
 	ReasonImagePullFailed       = "ImagePullFailed"       // the node cannot get the operator's image
 	ReasonPodsNotCreated        = "PodsNotCreated"        // a quota, a policy or a webhook refuses the Pod
