@@ -85,7 +85,7 @@ test-unit: ## run the unit tests: seconds once warm
 .PHONY: test-integration
 test-integration: ## run the tests on a real API server and etcd
 	hack/need gcc=gcc,libc6-dev
-	CGO_ENABLED=1 hack/run-tests engine $(budget_engine) -race -count=1 -timeout=$(timeout) -run='$(race_stories)' ./test/integration
+	CGO_ENABLED=1 hack/run-tests engine $(budget_engine) -race -parallel=4 -count=1 -timeout=$(timeout) -run='$(race_stories)' ./test/integration
 	hack/run-tests integration $(budget_integration) -p=1 -count=1 -timeout=$(timeout) \
 		$(if $(filter .,$(race_stories)),-run=VmGroup,-skip='$(race_stories)') ./test/integration ./test/tutorial
 	hack/test-module devcluster/kubernetes

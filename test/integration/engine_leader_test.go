@@ -281,7 +281,7 @@ func TestEngineNamesTheCacheItWaitsFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
 	running := w.operator(t, simply(nil), func(config *reconcile.Config, _ *reconcile.Controller) {
-		config.SyncTimeout = 500 * time.Millisecond
+		config.SyncTimeout = 10 * time.Second // the API server may be slow to refuse
 		config.Rest.Impersonate = rest.ImpersonationConfig{UserName: "stranger"}
 	})
 	err := running.manager.Run(t.Context())

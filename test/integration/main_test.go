@@ -13,7 +13,7 @@ var pool apiserver.Pool //nolint:gochecknoglobals // TestMain cannot hand anythi
 
 // atATime is how many tests run at once unless -parallel says otherwise. They mostly wait for rounds, leases and API servers; go test would
 // run as many as the machine has cores.
-const atATime = "6"
+const atATime = "5"
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", atATime) // never fails: the flag is there; arguments are read later and win

@@ -66,6 +66,8 @@ type simulatedMember struct {
 	shortSince  time.Time
 	step        replication.Step
 	certain     int
+	// answers is when mysqld answers; the agent does before.
+	answers time.Time
 
 	address string
 	server  *http.Server
@@ -77,7 +79,7 @@ type simulatedMember struct {
 type certificates struct{ authority, certificate, key []byte }
 
 // start runs a member's mysqld, of a version, and agent on an address of its own.
-func (n *network) start(host, version string, volume *memberVolume, from certificates) (*simulatedMember, error) {
+func (n *network) start(host, version string, volume *memberVolume, from certificates, starting time.Duration) (*simulatedMember, error) {
 	if _, err := from.server(); err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func (n *network) start(host, version string, volume *memberVolume, from certifi
 	if err != nil {
 		return nil, err
 	}
-	m := &simulatedMember{network: n, host: host, volume: volume, boot: rand.Text(), readOnly: true, address: address, mounted: from}
+	m := &simulatedMember{network: n, host: host, volume: volume, boot: rand.Text(), readOnly: true, address: address, mounted: from, answers: time.Now().Add(starting)}
 	// As the agent does, it reads its files again for each connection.
 	security := &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		n.mu.Lock()
@@ -205,6 +207,12 @@ func (m *simulatedMember) assign(next replication.Assignment) bool {
 func (m *simulatedMember) status() replication.Status {
 	m.network.mu.Lock()
 	defer m.network.mu.Unlock()
+	if time.Now().Before(m.answers) {
+		return replication.Status{
+			State: replication.StateStarting, Origin: m.volume.origin, Held: m.volume.held, HeldRole: m.volume.heldRole, Last: m.volume.last,
+			Assignment: m.assignment, Boot: m.boot, Protocol: replication.Protocol, TLS: agent.TLSDigest(m.mounted.authority, m.mounted.certificate),
+		}
+	}
 	m.settle()
 	server, clients := m.observe(), m.ackClients()
 	if clients >= m.sourceAcks {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,8 @@ type node struct {
 	living map[types.UID]context.CancelFunc
 	// latest is the version of mysql:latest.
 	latest string
+	// starting is for how long the agent of a Pod that starts answers before its mysqld does, a time.Duration.
+	starting atomic.Int64
 }
 
 // startNode runs a node until the test ends.
@@ -177,7 +180,7 @@ func (n *node) begin(ctx context.Context, pod corev1.Pod) (*simulatedMember, err
 		return nil, err
 	}
 	host := fmt.Sprintf("%s.%s-pods.%s.svc", pod.Name, instance, pod.Namespace)
-	return n.network.start(host, n.versionOf(pod), n.volume(object.GetUID(), pod.Name), certificatesOf(mounted))
+	return n.network.start(host, n.versionOf(pod), n.volume(object.GetUID(), pod.Name), certificatesOf(mounted), time.Duration(n.starting.Load()))
 }
 
 // versionOf is what a member's mysqld says of itself.

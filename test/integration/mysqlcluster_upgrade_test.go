@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -194,6 +195,7 @@ func TestMySQLClusterHoldsThePrimaryBeforeTheReplicaIsReady(t *testing.T) {
 	s.settled(t, "db")
 	s.node.releases("26.4.0")
 	s.node.bar("26.4.0", replication.Account{User: "app", Host: "%", Plugin: "mysql_native_password"})
+	s.node.starting.Store(int64(3 * time.Second)) // several passes
 	refusing.lets.Store(1)
 	refusing.isOn.Store(true)
 	s.apply(t, "db", "secret: root, config: {max_connections: '5'}")

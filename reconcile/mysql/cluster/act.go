@@ -50,6 +50,8 @@ func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *
 			continue
 		}
 		switch next.verb {
+		case verbHold:
+			failed[verbHold] = r.holdPrimary(ctx, client, next.members, result)
 		case verbCheck:
 			failed[verbCheck] = r.refuseForeignVolume(ctx, children.NamesOf(result.cluster), next.name)
 			failed[verbApply] = failed[verbCheck] // no child is applied, and no member added
@@ -59,7 +61,7 @@ func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *
 		case verbExpand:
 			failed[verbExpand] = claims.Grow(ctx, client, next.volume, next.size)
 		case verbAssign:
-			if next.afterSet && failed[verbApply] != nil {
+			if next.afterHold && failed[verbHold] != nil {
 				told = false
 				continue
 			}
@@ -81,7 +83,7 @@ func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *
 // conclude returns the error of a pass that has acted, and remembers children that are all as they should be. A failure that a user can fix
 // becomes the problem of the pass instead; the last one counts.
 func (r *reconciler) conclude(failed map[verb]error, result *passResult) error {
-	unapplied := joined(failed[verbApply], failed[verbPublish])
+	unapplied := joined(failed[verbHold], joined(failed[verbApply], failed[verbPublish]))
 	if unapplied == nil && !result.children.unsettled {
 		r.memory.noteMade(keyOf(result.cluster), result.inputs)
 	}

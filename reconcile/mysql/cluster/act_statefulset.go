@@ -73,6 +73,20 @@ func (r *reconciler) keepTemplate(ctx context.Context, client *reconcile.Client,
 	return change != reconcile.Unchanged, err
 }
 
+// holdPrimary sets the partition that holds an update back from the primary. The members keep their template, unless the operator has not
+// adopted the StatefulSet: then all of it is applied.
+func (r *reconciler) holdPrimary(ctx context.Context, client *reconcile.Client, scale int, result *passResult) error {
+	set := children.StatefulSetInput{Scale: scale, Version: result.seen.set.ResourceVersion}
+	rolled, err := r.keepTemplate(ctx, client, result.cluster, result.seen, set)
+	if err != nil || rolled {
+		result.children = applyResult{rolled: rolled, unsettled: true}
+		return err
+	}
+	result.children, err = r.applySet(ctx, client, result.cluster, result.seen, scale)
+	result.children.unsettled = true
+	return err
+}
+
 // rolloutPlan is a pass's decision about an update of the members.
 type rolloutPlan struct {
 	// partition is the number of the first member that may be restarted now; nil if the order does not matter.

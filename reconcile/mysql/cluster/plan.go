@@ -18,6 +18,7 @@ import (
 type verb string
 
 const (
+	verbHold    verb = "hold"                  // sets only the StatefulSet's partition, which holds an update back from the primary
 	verbCheck   verb = "check"                 // reads a new member's claim live: the StatefulSet controller would use another owner's
 	verbApply   verb = "apply"                 // applies what the members consist of, or what leads clients to them
 	verbPublish verb = "publish"               // applies the ConfigMap with the CAs, which clients read and no Pod needs
@@ -40,7 +41,7 @@ type action struct {
 	to         agent.Target // gets assignment or matching
 	assignment replication.Assignment
 	relaxes    bool // the assignment allows the member more: the live record must agree first
-	afterSet   bool // the assignment makes the member ready: the StatefulSet must hold the update back from the primary first
+	afterHold  bool // the assignment makes the member ready: the StatefulSet must hold the update back from the primary first
 	matching   replication.Matching
 	role       string // is the value of the label
 }
@@ -86,7 +87,8 @@ func recordReason(before, after replication.Record) string {
 }
 
 // planChildren returns all children, unless they are known to be as they should be. The order matters for a new cluster: what Pods mount
-// comes before the StatefulSet. client.Apply writes only what differs.
+// comes before the StatefulSet. client.Apply writes only what differs. To hold the primary back waits for no other child; the rest of the
+// StatefulSet then follows in the next pass.
 func planChildren(in planInput) []action {
 	if in.areMade {
 		return nil
@@ -99,6 +101,11 @@ func planChildren(in planInput) []action {
 	n, cluster, now, scale := children.NamesOf(in.cluster), in.cluster, scaleOf(in.seen), in.decision.Scale
 	if isInnoDBOnly(cluster, in.seen) {
 		cluster = children.WithTableDefaults(cluster)
+	}
+	holds := rolloutOf(in.cluster, in.seen).bringsOtherSeries()
+	if holds {
+		reason := fmt.Sprintf("a replica has another release series, and Kubernetes would restart %s next", in.cluster.Status.Primary)
+		plan = append(plan, action{verb: verbHold, kind: "StatefulSet", name: n.Cluster, reason: reason, members: now})
 	}
 	for ordinal := now; ordinal < scale; ordinal++ {
 		plan = append(plan, action{verb: verbCheck, kind: "PersistentVolumeClaim", name: n.Claim(ordinal), reason: "a new member must not get another owner's volume"})
@@ -116,7 +123,7 @@ func planChildren(in planInput) []action {
 	if cluster.Spec.Network != nil || in.hasPolicy {
 		apply(children.NetworkPolicy(n, cluster, in.operator), "it must allow what spec.network says")
 	}
-	if scale > 0 {
+	if scale > 0 && !holds {
 		reason := fmt.Sprintf("%d members, now %d", scale, now)
 		plan = append(plan, action{verb: verbApply, kind: "StatefulSet", name: n.Cluster, reason: reason, members: scale})
 	}
@@ -146,11 +153,15 @@ func planExpansions(in planInput) []action {
 // planAssignments sends every member that answers its assignment, if that differs from the one that the member follows.
 func planAssignments(in planInput) []action {
 	var plan []action
-	holds := rolloutOf(in.cluster, in.seen).bringsOtherSeries()
+	roll := rolloutOf(in.cluster, in.seen)
 	for _, member := range in.seen.members {
 		wanted, found := in.decision.Assignments[member.Name]
 		if !found || member.Status == nil || wanted.Followed(*member.Status) {
 			continue
+		}
+		releases := roll.releases(member, in.seen)
+		if releases && member.Status.Version == "" {
+			continue // its mysqld has not answered yet
 		}
 		follows := "nothing"
 		if last := member.Status.Assignment; last != nil {
@@ -161,7 +172,7 @@ func planAssignments(in planInput) []action {
 			verb: verbAssign, kind: "Pod", name: member.Name,
 			reason: fmt.Sprintf("%s of revision %d, because it follows %s", wanted.Role, wanted.Record.Revision, follows),
 			to:     agent.Target{Address: pod.Status.PodIP, Host: member.Host}, assignment: wanted, relaxes: wanted.Relaxes(*member.Status),
-			afterSet: holds && member.Name != in.cluster.Status.Primary,
+			afterHold: releases && roll.bringsOtherSeries(),
 		})
 	}
 	return plan

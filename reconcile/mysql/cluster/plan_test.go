@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -117,19 +118,28 @@ func TestAReplicaOfAnotherSeriesIsReadyAfterThePrimaryIsHeld(t *testing.T) {
 		members string
 		want    map[string]bool
 	}{
-		"another series":        {"8.4 8.4 9.7~", map[string]bool{"db-0": false, "db-1": true, "db-2": true}},
-		"another patch release": {"8.4 8.4 8.4~", map[string]bool{"db-0": false, "db-1": false, "db-2": false}},
+		"another series":                       {"8.4 8.4 9.7~", map[string]bool{"db-0": false, "db-1": false, "db-2": true}},
+		"another patch release":                {"8.4 8.4 8.4~", map[string]bool{"db-0": false, "db-1": false, "db-2": false}},
+		"the replica's mysqld does not answer": {"8.4 8.4 starts~", map[string]bool{"db-0": false, "db-1": false}},
 	} {
 		cluster, seen := upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: "mysql:lts", has: "mysql:lts", members: test.members}.seen()
+		if strings.Contains(test.members, "starts") {
+			seen.members[2].Status.State, seen.members[2].Status.Version = replication.StateStarting, ""
+		}
 		decision := replication.Decision{Record: recordOf(cluster.Status), Scale: 3, Assignments: map[string]replication.Assignment{"db-0": {}, "db-1": {}, "db-2": {}}}
-		got := map[string]bool{}
+		got, holds, applies := map[string]bool{}, false, false
 		for _, next := range planOf(planInput{cluster: cluster, seen: seen, decision: decision}) {
 			if next.verb == verbAssign {
-				got[next.name] = next.afterSet
+				got[next.name] = next.afterHold
 			}
+			holds = holds || next.verb == verbHold
+			applies = applies || next.verb == verbApply && next.kind == "StatefulSet"
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: the assignments that wait for the StatefulSet (-want +got):\n%s", story, diff)
+		}
+		if holds != test.want["db-2"] || applies == holds {
+			t.Errorf("%s: the plan holds the primary: %t, and applies all of the StatefulSet: %t", story, holds, applies)
 		}
 	}
 }

@@ -32,11 +32,14 @@ type upgrade struct {
 	// mayFix reports whether another image may be what a member in behind needs.
 	mayFix bool
 	// stuck reports whether the primary cannot start with what it has now, crashes whether its mysqld ends again and again, writes whether
-	// it takes writes, runs whether it does so or, while it does not answer, kubelet reports its Pod as ready. isCurrent reports whether the
-	// Pod is of the revision from which Kubernetes would create it again, and is not being deleted.
-	stuck, crashes, writes, runs, isCurrent bool
+	// it takes writes, isCurrent whether its Pod is of the revision from which Kubernetes would create it again, and is not being deleted.
+	stuck, crashes, writes, isCurrent bool
+	// has is the revision of the primary's Pod. canWait reports whether the primary may stay as it is: nothing shows that its mysqld fails,
+	// and Kubernetes would not create its Pod again from an older revision.
+	has     string
+	canWait bool
 	// tried reports whether there are members whose turn comes before the primary's. waits are those of them that do not serve with the
-	// update yet. turned reports whether one of them has another release series while the primary's turn has not come.
+	// update yet. seriesChanged reports whether one of them has another release series while the primary's turn has not come.
 	tried, seriesChanged bool
 	waits                []string
 	// from is the primary's release series, to another one that a member with the update has; empty if none has.
@@ -56,7 +59,8 @@ func upgradeOf(r rollout, cluster v1.MySQLCluster, seen observed) upgrade {
 		u.image = cluster.Spec.Image
 	}
 	pod, found := seen.pod(r.n.Member(r.primary))
-	u.isCurrent = found && pod.DeletionTimestamp == nil && revisionOf(pod) == r.current
+	u.has = revisionOf(pod)
+	u.isCurrent = found && pod.DeletionTimestamp == nil && u.has == r.current
 	for _, member := range seen.members {
 		if member.Ordinal >= r.wanted {
 			continue
@@ -69,12 +73,10 @@ func upgradeOf(r rollout, cluster v1.MySQLCluster, seen observed) upgrade {
 	}
 	primary := seen.heard(r.n.Member(r.primary))
 	u.hear(r, primary, seen)
-	series := u.from
-	if primary == nil {
-		series = replication.Series(cluster.Status.Version) // as it reported last
-	}
-	u.runs = u.writes || primary == nil && found && isReady(pod)
-	u.seriesChanged = len(u.waits) > 0 && series != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return hasOtherSeries(series, r, member, seen) })
+	series := cmp.Or(u.from, replication.Series(cluster.Status.Version)) // that it reported last
+	u.seriesChanged = len(u.waits) > 0 && series != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.hasOtherSeries(series, r, member, seen) })
+	isGoingBack := found && pod.DeletionTimestamp == nil && r.known && r.update == r.current
+	u.canWait = (u.isCurrent || isGoingBack) && (u.writes || !u.stuck && !u.crashes)
 	return u
 }
 
@@ -100,15 +102,21 @@ func (u *upgrade) hear(r rollout, primary *replication.Status, seen observed) {
 	}
 }
 
-// hasOtherSeries reports whether a member that comes before the primary has another release series than the primary. Its Pod shows that it
-// has an update, even before the StatefulSet's status does.
-func hasOtherSeries(primary string, r rollout, member replication.Member, seen observed) bool {
+// hasOtherSeries reports whether a member that comes before the primary has another release series than the primary, with an update that no
+// user allowed to restart the primary.
+func (u *upgrade) hasOtherSeries(primary string, r rollout, member replication.Member, seen observed) bool {
 	pod, found := seen.pod(member.Name)
-	if !found || member.Ordinal <= r.primary || revisionOf(pod) == r.current || member.Status == nil {
+	isAllowed := r.allowed != "" && revisionOf(pod) == r.allowed
+	if !found || member.Status == nil || isAllowed || !u.precedes(r, member, pod) {
 		return false
 	}
 	series := replication.Series(member.Status.Version)
 	return series != "" && series != primary
+}
+
+// precedes reports whether a member has an update that the primary does not have, and Kubernetes restarts the primary after it.
+func (u *upgrade) precedes(r rollout, member replication.Member, pod corev1.Pod) bool {
+	return member.Ordinal > r.primary && revisionOf(pod) != u.has
 }
 
 // revisionOf returns the revision of a StatefulSet that a Pod is of.
@@ -238,13 +246,22 @@ func (r rollout) holdFromPrimary() updateStart {
 // isAtRest reports whether no update is in progress.
 func (r rollout) isAtRest() bool { return r.known && r.update == r.current && len(r.late) == 0 }
 
+// isNear reports whether Kubernetes may restart a primary that is member 0 as soon as the members before it are ready.
+func (r rollout) isNear() bool {
+	return r.primary == 0 && r.partition == 0 && (!r.known || slices.Contains(r.late, r.primary))
+}
+
 // bringsOtherSeries reports whether an update brings another release series although the image has the same name, and has not reached a
-// primary that is member 0 yet. A member gets its assignment, without which it is not ready, only after the StatefulSet holds the update
-// back (action.afterSet). So the operator also sees the last member before the primary in time, even if the StatefulSet's status is late.
+// primary that is member 0 yet. The primary is held back then, whatever its state: a replica that is ready was connected to its mysqld.
 func (r rollout) bringsOtherSeries() bool {
-	u := r.upgrade
-	isOnItsWay := r.primary == 0 && r.partition == 0 && (!r.known || slices.Contains(r.late, r.primary))
-	return isOnItsWay && u.seriesChanged && u.runs && u.isCurrent && (r.allowed == "" || r.allowed != r.update)
+	return r.isNear() && r.upgrade.seriesChanged && r.upgrade.canWait
+}
+
+// releases reports whether Kubernetes may restart the primary once this member is ready, which it is only after it got its assignment. So
+// that waits until the member has reported its version and, if the series is another one, until the StatefulSet holds the primary back.
+func (r rollout) releases(member replication.Member, seen observed) bool {
+	pod, found := seen.pod(member.Name)
+	return found && r.isNear() && r.upgrade.precedes(r, member, pod)
 }
 
 // asked identifies the members' reports that an update depends on; empty if it depends on none.

@@ -204,8 +204,32 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		"the name has another one, which may fix the primary": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "- 8.4 9.7~", change: func(c *v1.MySQLCluster, o *observed) {
 				lastVersion("8.4.6")(c, o)
-				o.pods[0].Status.Conditions = nil
+				failing(0, "[ERROR] no")(c, o)
 			}}, 0, "", false, "",
+		},
+		"the name has another one, and the primary's mysqld has restarted": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "8.4 8.4 9.7~", change: func(_ *v1.MySQLCluster, o *observed) {
+				o.members[0].Status.State = replication.StateWaiting
+			}}, 1, "", false, "",
+		},
+		"the name has another one, and the primary's agent has restarted": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "8.4 8.4 9.7~", change: func(c *v1.MySQLCluster, o *observed) {
+				lastVersion("8.4.6")(c, o)
+				o.members[0].Status.State, o.members[0].Status.Version = replication.StateStarting, ""
+			}}, 1, "", false, "",
+		},
+		"the name has another one, and the primary's agent does not run, so that the Pod is not ready": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "- 8.4 9.7~", change: func(c *v1.MySQLCluster, o *observed) {
+				lastVersion("8.4.6")(c, o)
+				o.pods[0].Status.Conditions[0].Status = corev1.ConditionFalse
+				o.pods[0].Status.ContainerStatuses[1].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+			}}, 1, "", false, "",
+		},
+		"the name has another one, a user allowed the update before, and the status is late": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a a", unseen: true, allows: "a"}, image: old, has: old, members: "8.4 8.4 9.7~"}, 1, "", false, "",
+		},
+		"the name has another one, and a change that reached the primary is taken back": {
+			upgrading{rolling: rolling{record: "db-0", pods: "b b a", revisions: "a a"}, image: old, has: old, members: "8.4 8.4 9.7~"}, 1, "", false, "",
 		},
 		"the name has another one, and a user allowed it": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b", allows: "b"}, image: old, has: old, members: "8.4 8.4 9.7~"}, 0, "", false, "",
