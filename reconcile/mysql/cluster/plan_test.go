@@ -91,6 +91,9 @@ func TestPlansTellWhatAPassDoesAndWhy(t *testing.T) {
 			in.cluster.Spec.Storage = resource.MustParse("2Gi")
 			in.seen.volumes[1].Name = "data-db-7"
 		}, []string{"expand PersistentVolumeClaim/data-db-0: from 1Gi to 2Gi, as spec.storage asks"}},
+		"a volume that is larger than spec.storage stays": {func(in *planInput) {
+			in.seen.volumes[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		}, nil},
 		"a Pod with another role": {func(in *planInput) {
 			in.seen.pods[1].Labels[children.LabelRole] = children.RolePrimary
 		}, []string{"label Pod/db-1: from primary to replica"}},
