@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"path"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,6 +113,43 @@ func TestApplyOfWhatNoCacheShows(t *testing.T) {
 			if server.live != nil && server.live.GetUID() == "theirs" {
 				same(t, server.live.Object, foreign.Object)
 			}
+		})
+	}
+}
+
+// TestAnOrphanIsAdoptedByAnOwnerThatStays: garbage collection would delete what an owner adopts that is gone.
+func TestAnOrphanIsAdoptedByAnOwnerThatStays(t *testing.T) {
+	t.Parallel()
+	orphan := applyAs(t, parse(t, settings), nil)
+	orphan.SetUID("child")
+	now := metav1.Now()
+	for story, test := range map[string]struct {
+		change func(*unstructured.Unstructured)
+		want   []string
+		wants  func(error) bool
+	}{
+		"it is as the cache shows it":  {func(*unstructured.Unstructured) {}, []string{"GET probes", "PATCH configmaps"}, isNil},
+		"it is being deleted":          {func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&now) }, []string{"GET probes"}, apierrors.IsConflict},
+		"another one has its name now": {func(o *unstructured.Unstructured) { o.SetUID("2") }, []string{"GET probes"}, apierrors.IsConflict},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			holder, requests := ownerAt("1", "1"), []string{}
+			live := holder.DeepCopy()
+			test.change(live)
+			client := clientOf(t, holder, func(answer http.ResponseWriter, request *http.Request) {
+				resource, object := path.Base(path.Dir(request.URL.Path)), orphan
+				if resource == "probes" {
+					object = live
+				}
+				requests = append(requests, request.Method+" "+resource)
+				answer.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(answer).Encode(object.Object)
+			}, orphan.DeepCopy())
+			if _, err := client.Apply(t.Context(), parse(t, settings)); !test.wants(err) {
+				t.Errorf("unexpected end: %v", err)
+			}
+			same(t, requests, test.want)
 		})
 	}
 }

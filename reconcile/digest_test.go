@@ -101,6 +101,27 @@ func TestApplyByDigest(t *testing.T) {
 	}
 }
 
+// TestApplyByDigestLeavesWhatAnotherTook: only the API server shows that the child has another controller by now.
+func TestApplyByDigestLeavesWhatAnotherTook(t *testing.T) {
+	t.Parallel()
+	holder, other := ownerAt("1", "1"), ownerAt("2", "1")
+	desired := parse(t, settings)
+	desired.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(holder, holder.GroupVersionKind())})
+	seen := applyAs(t, desired, func(t *testing.T, live *unstructured.Unstructured) {
+		t.Helper()
+		put(t, live.Object, "[mysqld]\nport=1", "data", "my.cnf")
+	})
+	seen.SetUID("child")
+	live := seen.DeepCopy()
+	live.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(other, other.GroupVersionKind())})
+	client, requests := digesting(t, holder, seen)
+	*seen = *live
+	if _, err := client.Apply(t.Context(), parse(t, settings)); !isForeign(err) {
+		t.Errorf("got %v, want that the object is foreign", err)
+	}
+	same(t, *requests, []string{"GET"})
+}
+
 // TestIsApplied: IsApplied reports what an apply would do, and changes nothing.
 func TestIsApplied(t *testing.T) {
 	t.Parallel()
