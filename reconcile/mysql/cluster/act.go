@@ -46,38 +46,45 @@ func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *
 	var unconfirmed error
 	failed := map[verb]error{}
 	for _, next := range plan {
-		if failed[next.verb] != nil {
-			continue
-		}
-		switch next.verb {
-		case verbHold:
-			failed[verbHold] = r.holdPrimary(ctx, client, next.members, result)
-		case verbCheck:
-			failed[verbCheck] = r.refuseForeignVolume(ctx, children.NamesOf(result.cluster), next.name)
-			failed[verbApply] = failed[verbCheck] // no child is applied, and no member added
-		case verbApply, verbPublish:
-			failed[next.verb] = r.applyChild(ctx, client, next, result)
-		case verbRecord: // the engine writes it with the status, after the pass
-		case verbExpand:
-			failed[verbExpand] = claims.Grow(ctx, client, next.volume, next.size)
-		case verbAssign:
-			if next.afterHold && failed[verbHold] != nil {
-				told = false
-				continue
-			}
+		switch {
+		case failed[next.verb] != nil:
+		case next.afterHold && failed[verbHold] != nil:
+			told = false
+		case next.verb == verbAssign:
 			got, err := r.assign(ctx, client, agents, next)
 			if told = told && got; errors.Is(err, errRecordMoved) {
 				failed[verbAssign], err = err, nil // the other assignments are outdated as well
 			}
 			unconfirmed = errors.Join(unconfirmed, err)
-		case verbMatch:
-			r.matchHollow(ctx, agents, next, result)
-		case verbLabel:
-			failed[verbLabel] = labelRole(ctx, client, next)
+		default:
+			failed[next.verb] = r.carryOut(ctx, client, agents, next, result)
+		}
+		if next.verb == verbCheck {
+			failed[verbApply] = failed[verbCheck] // no child is applied, and no member added
 		}
 	}
 	failed[verbAssign] = unconfirmed
 	return told, r.conclude(failed, result)
+}
+
+// carryOut carries out an action that is no assignment.
+func (r *reconciler) carryOut(ctx context.Context, client *reconcile.Client, agents *agent.Client, next action, result *passResult) error {
+	switch next.verb {
+	case verbHold:
+		return r.holdPrimary(ctx, client, next.members, result)
+	case verbCheck:
+		return r.refuseForeignVolume(ctx, children.NamesOf(result.cluster), next.name)
+	case verbApply, verbPublish:
+		return r.applyChild(ctx, client, next, result)
+	case verbExpand:
+		return claims.Grow(ctx, client, next.volume, next.size)
+	case verbMatch:
+		r.matchHollow(ctx, agents, next, result)
+	case verbLabel:
+		return labelRole(ctx, client, next)
+	case verbRecord, verbAssign: // the engine writes the record with the status, after the pass
+	}
+	return nil
 }
 
 // conclude returns the error of a pass that has acted, and remembers children that are all as they should be. A failure that a user can fix

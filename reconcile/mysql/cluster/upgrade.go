@@ -58,9 +58,16 @@ func upgradeOf(r rollout, cluster v1.MySQLCluster, seen observed) upgrade {
 	if seen.set != nil && !slices.Contains([]string{"", cluster.Spec.Image}, children.ImageOf(*seen.set)) {
 		u.image = cluster.Spec.Image
 	}
-	pod, found := seen.pod(r.n.Member(r.primary))
-	u.has = revisionOf(pod)
-	u.isCurrent = found && pod.DeletionTimestamp == nil && u.has == r.current
+	u.findBehind(r, cluster, seen)
+	u.hear(r, seen)
+	u.lookAtPrimary(r, seen)
+	series := cmp.Or(u.from, replication.Series(cluster.Status.Version)) // that it reported last
+	u.seriesChanged = len(u.waits) > 0 && series != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.hasOtherSeries(series, r, member, seen) })
+	return u
+}
+
+// findBehind finds the members that another image waits for.
+func (u *upgrade) findBehind(r rollout, cluster v1.MySQLCluster, seen observed) {
 	for _, member := range seen.members {
 		if member.Ordinal >= r.wanted {
 			continue
@@ -71,19 +78,22 @@ func upgradeOf(r rollout, cluster v1.MySQLCluster, seen observed) upgrade {
 			u.mayFix = u.mayFix || seen.refused != nil || mayNeedAnother(member, seen)
 		}
 	}
-	primary := seen.heard(r.n.Member(r.primary))
-	u.hear(r, primary, seen)
-	series := cmp.Or(u.from, replication.Series(cluster.Status.Version)) // that it reported last
-	u.seriesChanged = len(u.waits) > 0 && series != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.hasOtherSeries(series, r, member, seen) })
-	isGoingBack := found && pod.DeletionTimestamp == nil && r.known && r.update == r.current
-	u.canWait = (u.isCurrent || isGoingBack) && (u.writes || !u.stuck && !u.crashes)
-	return u
+}
+
+// lookAtPrimary records what the primary's Pod has, and whether it may stay as it is.
+func (u *upgrade) lookAtPrimary(r rollout, seen observed) {
+	pod, found := seen.pod(r.n.Member(r.primary))
+	isAlive := found && pod.DeletionTimestamp == nil
+	isGoingBack := r.known && r.update == r.current
+	u.has = revisionOf(pod)
+	u.isCurrent = isAlive && u.has == r.current
+	u.canWait = isAlive && (u.isCurrent || isGoingBack) && (u.writes || !u.stuck && !u.crashes)
 }
 
 // hear records the reports of the primary and of the members whose turn comes before it.
-func (u *upgrade) hear(r rollout, primary *replication.Status, seen observed) {
+func (u *upgrade) hear(r rollout, seen observed) {
 	var before replication.Accounts
-	if primary != nil {
+	if primary := seen.heard(r.n.Member(r.primary)); primary != nil {
 		u.writes, u.from = primary.State == replication.StateWriting, replication.Series(primary.Version)
 		if primary.LockedOut != nil {
 			before = *primary.LockedOut
