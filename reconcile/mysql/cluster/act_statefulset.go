@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
@@ -74,7 +75,7 @@ func (r *reconciler) keepTemplate(ctx context.Context, client *reconcile.Client,
 }
 
 // holdPrimary sets the partition that holds an update back from the primary. The members keep their template, unless the operator has not
-// adopted the StatefulSet: then all of it is applied.
+// adopted the StatefulSet: then all of it is applied. It is an error if the StatefulSet stays as it is.
 func (r *reconciler) holdPrimary(ctx context.Context, client *reconcile.Client, scale int, result *passResult) error {
 	set := children.StatefulSetInput{Scale: scale, Version: result.seen.set.ResourceVersion}
 	rolled, err := r.keepTemplate(ctx, client, result.cluster, result.seen, set)
@@ -84,6 +85,9 @@ func (r *reconciler) holdPrimary(ctx context.Context, client *reconcile.Client, 
 	}
 	result.children, err = r.applySet(ctx, client, result.cluster, result.seen, scale)
 	result.children.unsettled = true
+	if err == nil && !result.children.rolled {
+		err = fmt.Errorf("hold the update of StatefulSet %s back from the primary: the StatefulSet did not change", result.cluster.Name)
+	}
 	return err
 }
 

@@ -262,7 +262,7 @@ func (r rollout) isNear() bool {
 }
 
 // bringsOtherSeries reports whether an update brings another release series although the image has the same name, and has not reached a
-// primary that is member 0 yet. The primary is held back then, whatever its state: a replica that is ready was connected to its mysqld.
+// primary that is member 0 yet. The primary is held back then even if it does not answer: its agent may be down while its mysqld serves.
 func (r rollout) bringsOtherSeries() bool {
 	return r.isNear() && r.upgrade.seriesChanged && r.upgrade.canWait
 }
