@@ -1,0 +1,78 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// TestMySQLClusterRestoreWaitsForTheFormerPod has a Pod that restores and takes a while to end after its Job was deleted. Until it has
+// ended, the operator makes neither another Job nor the members, which would write to the same volume.
+func TestMySQLClusterRestoreWaitsForTheFormerPod(t *testing.T) {
+	t.Parallel()
+	stories := map[string]func(*testing.T){}
+	for name, test := range map[string]struct {
+		end        func(*testing.T, *vault)
+		gone, says string
+		then       func(t *testing.T, v *vault, former string)
+	}{
+		"before it makes another Job": {
+			end:  func(t *testing.T, v *vault) { t.Helper(); v.remove(t, "jobs", "db-restore") },
+			gone: "db-restore", says: "waiting for the Pod of an earlier attempt to end",
+			then: func(t *testing.T, v *vault, former string) {
+				t.Helper()
+				v.restores(t, "db", v.pod(t, "db", former))
+				v.fromTheBackup(t, v.settled(t, "db"))
+			},
+		},
+		"before it makes the members": {
+			end:  func(t *testing.T, v *vault) { t.Helper(); v.apply(t, "db", "secret: root") },
+			gone: "db-version", says: "waiting for the Pod that restored to end",
+			then: func(t *testing.T, v *vault, _ string) { t.Helper(); v.until(t, "db", "RestoreFailed") },
+		},
+	} {
+		stories[name] = func(t *testing.T) {
+			v := newVault(t)
+			v.nightly(t)
+			o := v.operate(t, nil)
+			v.apply(t, "db", "secret: root, fromBackup: nightly")
+			former := v.pod(t, "db")
+			v.depot.bind(t, former)
+			v.depot.runs(t, former, "")
+			v.phase(t, "db", mysqlv1.RestoreRunning)
+			test.end(t, v)
+			soon(t, func(ctx context.Context) string {
+				found, err := v.cluster(ctx, "db")
+				if said := why(found).Message; err != nil || !strings.Contains(said, test.says) {
+					return fmt.Sprintf("it does not wait for the former Pod, but: %s (%v)", said, err)
+				}
+				return ""
+			})
+			v.depot.gone(t, "jobs", test.gone)
+			ended := o.passes(t)
+			soon(t, func(context.Context) string {
+				if now := o.passes(t); now < ended+2 {
+					return fmt.Sprintf("%v passes have ended since Job %s was gone, want 2: the first may have begun before that", now-ended, test.gone)
+				}
+				return ""
+			})
+			v.madeOnce(t, o)
+			for _, write := range o.wire.written() {
+				if strings.Contains(write, "/statefulsets") {
+					t.Errorf("members are made beside the former Pod: %s", write)
+				}
+			}
+			said, err := protocol.Outcome{Reason: protocol.ReasonInterrupted, Message: "the program was stopped"}.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.depot.ends(t, former, protocol.ExitRetry, string(said))
+			test.then(t, v, former)
+		}
+	}
+	sideBySide(t, 2, stories)
+}
