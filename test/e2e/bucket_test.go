@@ -8,12 +8,15 @@ import (
 	"filippo.io/age"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestBackupToBucket is the worst case with the best end: an encrypted backup in a bucket survives the namespace, with everything in it,
 // and is restored elsewhere from its URL alone. Before, everything goes wrong that can go wrong with a bucket.
 func TestBackupToBucket(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	p := newPlace(t)
 	b := startBucket(p)
 	p.start(2)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 func TestFoundingManifest(t *testing.T) {
@@ -54,6 +56,7 @@ func (p *place) checkReplication() {
 
 func TestScaleFromOneToFiveAndBack(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 3)
 	p := newPlace(t)
 	p.start(1)
 	w := p.startWriter()

@@ -1,11 +1,16 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
+)
 
 // TestPrimaryLosesItsVolume: an empty primary must neither serve nor be copied to the others; the data of the replica is kept and can be
 // adopted.
 func TestPrimaryLosesItsVolume(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 1)
 	p := newPlace(t)
 	p.start(2)
 	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1), (2)")
