@@ -48,7 +48,7 @@ func runInit(_ context.Context, p cli.Process) error {
 		fmt.Fprintf(p.Err, "%s: the size of the volume is not known: %v\n", agent.Program, err)
 	}
 	who.Tell = p.Err
-	if err := agent.InstallPID1(agent.ProgramDir); err != nil {
+	if err := agent.InstallSupervisor(agent.ProgramDir); err != nil {
 		return err
 	}
 	return agent.Prepare(layout, who)

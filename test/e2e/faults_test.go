@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ func TestMembersComeBack(t *testing.T) {
 	p.start(3)
 	w := p.startWriter()
 	primary, replica := p.cluster+"-0", p.cluster+"-1"
+	const inPlace = 4 // stories in which no container of a mysqld starts again
 	stories := []struct {
 		name  string
 		fault func()
@@ -48,14 +50,17 @@ func TestMembersComeBack(t *testing.T) {
 		}
 		t.Log(story.name)
 		p.goesOn(w)
-		before := p.restarts()
+		before, containers := p.lives(3), p.restarts()
 		story.fault()
 		p.wait("the fault to show", changeLimit, func(context.Context) (bool, string) {
-			now := p.restarts()
+			now := p.lives(3)
 			return now != before, now
 		})
 		p.settled(3)
 		p.goesOn(w)
+		if now := p.restarts(); i < inPlace && now != containers {
+			t.Errorf("the containers are %s, were %s", now, containers)
+		}
 	}
 	w.end()
 	p.nothingLost(w, p.open(p.cluster, p.password))
@@ -64,7 +69,18 @@ func TestMembersComeBack(t *testing.T) {
 	}
 }
 
-// restarts changes whenever a container restarts or a Pod is replaced.
+// lives changes whenever a member's mysqld or agent starts or ends.
+func (p *place) lives(members int) string {
+	p.t.Helper()
+	var all []string
+	for ordinal := range members {
+		pod := fmt.Sprintf("%s-%d", p.cluster, ordinal)
+		all = append(all, fmt.Sprintf("%s: mysqld %v, agent %v", pod, processes(p.t.T, pod, "mysqld"), processes(p.t.T, pod, agent.Program)))
+	}
+	return strings.Join(all, "; ")
+}
+
+// restarts changes whenever a container restarts, other than an agent, or a Pod is replaced.
 func (p *place) restarts() string {
 	p.t.Helper()
 	const path = `{range .items[*]}{.metadata.uid}{" "}{.status.containerStatuses[*].restartCount}{"\n"}{end}`

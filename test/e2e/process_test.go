@@ -13,7 +13,21 @@ import (
 // kill sends SIGKILL to the processes of a Pod that run a program, as the kernel's out-of-memory killer or a fault would.
 func kill(t *testing.T, pod, program string) {
 	t.Helper()
-	killed := 0
+	numbers := processes(t, pod, program)
+	for _, number := range numbers {
+		if err := syscall.Kill(number, syscall.SIGKILL); err != nil {
+			t.Fatalf("kill %s of %s: %v", program, pod, err)
+		}
+	}
+	if len(numbers) == 0 {
+		t.Fatalf("no process %q of Pod %s runs on this machine", program, pod)
+	}
+}
+
+// processes returns the numbers of the processes of a Pod that run a program.
+func processes(t *testing.T, pod, program string) []int {
+	t.Helper()
+	var numbers []int
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
@@ -30,12 +44,7 @@ func kill(t *testing.T, pod, program string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := syscall.Kill(number, syscall.SIGKILL); err != nil {
-			t.Fatalf("kill %s of %s: %v", program, pod, err)
-		}
-		killed++
+		numbers = append(numbers, number)
 	}
-	if killed == 0 {
-		t.Fatalf("no process %q of Pod %s runs on this machine", program, pod)
-	}
+	return numbers
 }

@@ -43,10 +43,11 @@ func (p *place) ownSecretsReturn(before string) {
 	p.settled(2)
 	for _, member := range members {
 		p.t.Logf("mysqld of %s starts again", member)
+		before := p.lives(2)
 		kill(p.t.T, member, "mysqld")
-		p.wait("mysqld to be gone", changeLimit, func(context.Context) (bool, string) {
-			seen := p.read("pods", member, `{.status.containerStatuses[?(@.name=="mysqld")].lastState.terminated.exitCode}`)
-			return seen == "137", seen
+		p.wait("another mysqld to run", changeLimit, func(context.Context) (bool, string) {
+			now := p.lives(2)
+			return now != before && len(processes(p.t.T, member, "mysqld")) == 1, now
 		})
 		p.settled(2)
 	}

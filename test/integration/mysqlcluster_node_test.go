@@ -242,7 +242,7 @@ func podStatus(pod types.UID, member *simulatedMember) string {
 	if member.ready() {
 		ready = "True"
 	}
-	return fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}],"conditions":[{"type":"Ready","status":%q}],"containerStatuses":[%s,%s]}}`,
+	return fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}],"conditions":[{"type":"Ready","status":%q}],"initContainerStatuses":[%s],"containerStatuses":[%s]}}`,
 		pod, member.address, member.address, ready, runningContainer("agent", true), runningContainer("mysqld", ready == "True"))
 }
 

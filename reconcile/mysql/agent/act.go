@@ -75,7 +75,7 @@ func (a *Agent) acceptWrites(ctx context.Context, acks int) error {
 	if err := a.limitTransactions(ctx); err != nil {
 		return err
 	}
-	return a.local.AcceptWrites(ctx, acks)
+	return a.local.AcceptWrites(ctx, acks, a.announceOpen)
 }
 
 func (a *Agent) keepOrigin(origin replication.Origin) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 const (
@@ -62,10 +63,23 @@ type Agent struct {
 	tls     *tlsFiles
 	wake    chan struct{}
 
-	mu         sync.Mutex
-	kept       state
-	tables     tableWatch
-	assignment *replication.Assignment
+	// start is the start of mysqld that the loop observes; empty while none runs. answeredStart is the one that the supervisor knows to have
+	// answered. Only the loop uses both.
+	start, answeredStart string
+
+	mu   sync.Mutex
+	kept state
+	// mysqld is what the supervisor reported last; zero while it does not answer. wasOpen reports whether this mysqld has taken
+	// writes.
+	mysqld  supervisor.State
+	wasOpen bool
+	// ends counts the ends of mysqld, and followed those of which the loop knows. confirmable is the start that the operator may confirm: it
+	// has answered. interrupt ends the loop's turns. Only the loop uses followed and confirmable.
+	ends, followed int
+	confirmable    string
+	interrupt      context.CancelFunc
+	tables         tableWatch
+	assignment     *replication.Assignment
 	// refused is why the agent refused the latest assignment; empty if it accepted it.
 	refused string
 	status  replication.Status
@@ -125,21 +139,40 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer func() { _ = a.local.Close() }()
 	go a.watchDisk(ctx)
 	go a.watchFiles(ctx)
-	for {
-		pause := a.turn(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.wake:
-		case <-time.After(pause):
+	go a.watchSupervisor(ctx)
+	for ctx.Err() == nil {
+		turns, interrupt := context.WithCancel(ctx)
+		if a.mustClose(interrupt) {
+			a.close(ctx)
+			a.wait(ctx, stepEvery)
+		} else {
+			a.takeTurns(turns)
 		}
+		interrupt()
+	}
+	return nil
+}
+
+// takeTurns takes turns until the context ends.
+func (a *Agent) takeTurns(ctx context.Context) {
+	for ctx.Err() == nil {
+		a.wait(ctx, a.turn(ctx))
+	}
+}
+
+// wait waits for the next turn.
+func (a *Agent) wait(ctx context.Context, pause time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-a.wake:
+	case <-time.After(pause):
 	}
 }
 
 // turn observes once and carries out at most one step. It returns how long to wait before the next turn.
 func (a *Agent) turn(ctx context.Context) time.Duration {
 	silent := a.silent()
-	observed, err := a.look(ctx)
+	observed, err := a.lookAtStart(ctx)
 	if err != nil {
 		a.unanswered(err)
 		return stepEvery
@@ -163,6 +196,9 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
 	a.maintainCommits(ctx, observed)
+	if a.isStopping() {
+		return lookEvery
+	}
 	if !observed.LoginsHang {
 		a.maintain(ctx, step.State, observed)
 		a.match(ctx, observed)
@@ -201,34 +237,31 @@ func (a *Agent) look(ctx context.Context) (mysqld.Observed, error) {
 	return a.local.Observe(bounded)
 }
 
-// unanswered records that mysqld does not answer. When it answers again, that counts as a new start, which needs a new confirmation.
+// unanswered records that mysqld does not answer.
 func (a *Agent) unanswered(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.looked = time.Now()
 	if mysqld.IsNotListening(err) {
-		// The next start is like the first: recovery takes as long as it takes, and the probes must not interrupt it.
 		a.answered = time.Time{}
-		a.storeCopyEnd()
 	}
 	a.hung = a.hungSince(err)
 	if a.status.State != replication.StateStarting {
 		a.log.Info("mysqld does not answer", "error", err.Error())
-		a.status.Boot = rand.Text()
-		// It may return with other data or other plugins.
-		a.status.LockedOut, a.survey.last = nil, time.Time{}
 	}
-	a.status.State, a.status.Message = replication.StateStarting, "mysqld does not answer: "+err.Error()
+	a.forgetAnswers()
+	a.status.Message = "mysqld does not answer: " + err.Error()
+	if a.mysqld.Ended != "" {
+		a.status.Message += "; the last one ended: " + a.mysqld.Ended
+	}
+}
+
+// forgetAnswers removes from the report what only a mysqld that answers can say. The caller must hold the lock.
+func (a *Agent) forgetAnswers() {
+	a.status.State = replication.StateStarting
 	a.status.Writable, a.status.Acknowledging = false, false
 	a.status.AcksEnforced, a.status.AckClients = 0, 0
-	// A mysqld that restarts reads the current certificate files, and the agent cannot see when. So the agent makes mysqld load them again.
-	a.status.TLS = ""
-	a.tls.unknown()
-	a.logbook, a.marked, a.patience = mysqld.HollowJudge{}, time.Time{}, logReadBackoff{}
-	a.room = replication.RelayLogMonitor{}
-	a.forgetMeasures()
-	// Sessions that waited to commit no longer wait, or are counted again.
-	a.commits, a.status.Transactions.CommitWaitSeconds = commits{}, 0
+	a.status.Transactions.CommitWaitSeconds = 0
 }
 
 // hungSince returns since when mysqld has listened without answering. It is zero if mysqld has answered before, does not listen, or
@@ -247,9 +280,11 @@ func (a *Agent) hungSince(err error) time.Time {
 func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.status.Writable && observed.Server.SuperReadOnly {
-		a.status.Boot = rand.Text()
+	if a.wasOpen && observed.Server.SuperReadOnly || a.confirmable != a.start {
+		// An assignment that came before mysqld was observed knows nothing of its data.
+		a.status.Boot, a.confirmable = rand.Text(), a.start
 	}
+	a.wasOpen = !observed.Server.SuperReadOnly
 	now := time.Now()
 	if observed.Server.Channel.IO == "Yes" {
 		a.heard = now

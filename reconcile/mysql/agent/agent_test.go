@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // assignment returns an assignment to a replica, for the start of mysqld that the member reports.
@@ -272,21 +274,41 @@ func TestEveryStartOfMysqldNeedsANewConfirmation(t *testing.T) {
 	if boot() != first {
 		t.Error("a look at a healthy mysqld changed the token")
 	}
-	member.unanswered(errors.New("connection refused"))
-	gone := boot()
-	if gone == first {
-		t.Error("mysqld stopped, but the old confirmation is still valid")
-	}
-	member.unanswered(errors.New("connection refused"))
-	if boot() != gone {
-		t.Error("the token changes while nothing happens")
-	}
-	if status := member.Status(); status.State != replication.StateStarting || status.Writable || status.Serves() {
-		t.Errorf("the agent reports %+v for a mysqld that does not answer", status)
+	member.unanswered(context.DeadlineExceeded)
+	if boot() != first {
+		t.Error("a slow look changed the token")
 	}
 	see()
-	if local := member.localView(someObservation()); local.Boot == gone {
+	runs(t, member, supervisor.State{Start: "first", Starts: 1})
+	gone := boot()
+	if gone == first {
+		t.Error("mysqld has ended, but the old confirmation is still valid")
+	}
+	if status := member.Status(); status.State != replication.StateStarting || status.Writable || status.Serves() {
+		t.Errorf("the agent reports %+v for a mysqld that has ended", status)
+	}
+	runs(t, member, supervisor.State{Start: "second", Starts: 2, Running: true})
+	runs(t, member, supervisor.State{Start: "third", Starts: 3, Running: true})
+	early := boot()
+	if early == gone {
 		t.Error("mysqld restarted between two looks, but the old confirmation is still valid")
+	}
+	see()
+	third := boot()
+	if third == early {
+		t.Error("a confirmation from before mysqld answered is valid")
+	}
+	see()
+	runs(t, member, supervisor.State{Start: "third", Starts: 3, Running: true, Open: true})
+	if boot() != third {
+		t.Error("the token changes while nothing happens")
+	}
+	if local := member.localView(someObservation()); local.Boot == third {
+		t.Error("a user closed mysqld, but the old confirmation is still valid")
+	}
+	member.unsupervised(errors.New("connection refused"))
+	if boot() == third || member.currentStart() != "" {
+		t.Error("the container of mysqld has ended, but the old confirmation is still valid")
 	}
 }
 
@@ -349,7 +371,7 @@ func TestAcksShortCountsFromTheFirstLookThatFoundTooFew(t *testing.T) {
 	member := newAgent(t, newLayout(t), memberState())
 	begin := time.Unix(1000, 0)
 	observed := someObservation()
-	observed.Server.SourceAcks = 2
+	observed.AskedAcks = 2
 	for _, look := range []struct {
 		after time.Duration
 		there int

@@ -1,11 +1,11 @@
 package agent
 
 import (
-	"io/fs"
 	"testing"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // TestCommitsThatHang: a busy server always has sessions that wait to commit. Commits hang if none completes meanwhile.
@@ -45,7 +45,7 @@ func TestCommitsThatHungBeforeACrash(t *testing.T) {
 	seen := someObservation()
 	agent.commits = commits{since: time.Now().Add(-time.Minute), executed: seen.Server.Executed}
 	agent.status.Transactions = replication.Transactions{Prepared: 1, CommitWaitSeconds: 60}
-	agent.unanswered(fs.ErrNotExist)
+	runs(t, agent, supervisor.State{Start: "next", Starts: 2, Running: true})
 	if got := agent.Status().Transactions; got.CommitWaitSeconds != 0 || got.Prepared != 1 {
 		t.Errorf("the agent reports %+v", got)
 	}

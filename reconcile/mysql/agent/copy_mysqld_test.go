@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
@@ -18,13 +17,10 @@ func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:parallelte
 	execute(t, primary.open(t, "root", "root's", nil, ca), "CREATE DATABASE shop", "CREATE TABLE shop.log (id INT) ENGINE=MyISAM")
 	replica.until(t, "the replica is made", func() bool { return replica.agent.Status().Origin == replication.OriginFresh })
 	write(t, replica.layout.serverConfig(), read(t, replica.layout.serverConfig())+"performance_schema = OFF\n")
-	replica.restarts(t)
+	replica.crashes(t)
 	primary.admits(t, ca, replica)
 	replica.follow(t, primary, 1)
-	replica.until(t, "it is copied", func() bool {
-		return stateOf(t, replica.layout).IsCopied && strings.Contains(replica.agent.Status().Message, "does not answer")
-	})
-	replica.comesBack(t)
+	replica.isCopied(t)
 	replica.follow(t, primary, 2)
 	replica.until(t, "it replicates", func() bool {
 		if !replica.saysSoFirst() {
@@ -51,15 +47,13 @@ func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) { //nolint:paralleltest //
 		t.Helper()
 		revision++
 		replica.follow(t, primary, revision)
-		replica.until(t, "it is copied", func() bool { return stateOf(t, replica.layout).IsCopied })
-		replica.comesBack(t)
+		replica.isCopied(t)
 		revision++
 		replica.follow(t, primary, revision)
 		replica.until(t, "it replicates", func() bool { return replica.agent.Status().State == replication.StateReplicating })
 	}
 	copied()
-	_ = replica.mysqld.Process.Kill()
-	_ = replica.mysqld.Wait()
+	replica.stop(t)
 	replica.until(t, "the agent has noticed", func() bool { return replica.agent.Status().State == replication.StateStarting })
 	execute(t, root, "INSERT INTO shop.orders VALUES (7)", "FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")
 	replica.start(t)

@@ -3,13 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // TestCopiesThatFailAreSpacedOut: each attempt reads the whole primary.
@@ -100,12 +99,12 @@ func TestACopyIsCompleteOnceItsMysqldHasEnded(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
 	a := newAgent(t, layout, state{Data: replication.OriginFresh})
-	a.unanswered(fs.ErrNotExist)
+	runs(t, a, supervisor.State{Start: "first", Starts: 1, Running: true})
 	if stateOf(t, layout).IsCopied {
 		t.Error("nothing was copied")
 	}
 	_ = a.copies.ended(time.Now(), errors.New("the network is gone"))
-	a.unanswered(fs.ErrNotExist)
+	runs(t, a, supervisor.State{Start: "second", Starts: 2, Running: true})
 	if stateOf(t, layout).IsCopied {
 		t.Error("the copy failed")
 	}
@@ -114,7 +113,7 @@ func TestACopyIsCompleteOnceItsMysqldHasEnded(t *testing.T) {
 	if stateOf(t, layout).IsCopied {
 		t.Error("mysqld has not ended")
 	}
-	a.unanswered(syscall.ECONNREFUSED)
+	runs(t, a, supervisor.State{Start: "second", Starts: 2})
 	if !stateOf(t, layout).IsCopied {
 		t.Error("the copy succeeded, and mysqld has ended")
 	}

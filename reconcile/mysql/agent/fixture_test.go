@@ -19,6 +19,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // newLayout creates the folders of one member with the files that Kubernetes mounts into them.
@@ -86,6 +87,13 @@ func newAgent(t *testing.T, layout Layout, kept state) *Agent {
 	}
 	t.Cleanup(func() { _ = made.local.Close() })
 	return made
+}
+
+// runs has the supervisor report, and the loop look.
+func runs(t *testing.T, a *Agent, now supervisor.State) {
+	t.Helper()
+	a.supervised(now)
+	a.followStart()
 }
 
 func memberState() state { return state{Data: replication.OriginMember} }

@@ -27,15 +27,6 @@ func (m *realMember) follows(t *testing.T, leader *realMember) {
 	m.until(t, "the member replicates", func() bool { return m.agent.Status().State == replication.StateReplicating })
 }
 
-// restarts kills mysqld, and starts it when the agent has noticed: a mysqld that takes no writes could otherwise return between two looks.
-func (m *realMember) restarts(t *testing.T) {
-	t.Helper()
-	_ = m.mysqld.Process.Kill()
-	_ = m.mysqld.Wait()
-	m.until(t, "the agent has noticed", func() bool { return m.agent.Status().State == replication.StateStarting })
-	m.start(t)
-}
-
 // matches asks the primary to match the member's hollow transactions, until both have the same transactions.
 func (m *realMember) matches(t *testing.T, leader *realMember) {
 	t.Helper()
@@ -77,7 +68,7 @@ func TestHollowTransactionsMysqld(t *testing.T) { //nolint:paralleltest // its t
 	t.Logf("matched after %s", time.Since(began))
 
 	t.Log("a client writes to a MEMORY table after the replica has restarted")
-	replica.restarts(t)
+	replica.crashes(t)
 	replica.follows(t, leader)
 	execute(t, writer, "INSERT INTO shop.cache VALUES (2)")
 	replica.until(t, "the replica reports the hollow transactions", func() bool { return replica.agent.Status().Hollow.Count() == 1 })

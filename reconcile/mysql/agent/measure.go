@@ -19,6 +19,8 @@ type measured struct {
 	mysqld mysqld.Measured
 	// wantedFiles is how many files mysqld asks to be able to open; 0 if unknown.
 	wantedFiles int64
+	// starts is how often mysqld has started in its container; 0 while its supervisor does not answer.
+	starts int
 	// keyless is how many tables have no primary key; nil if the agent has not counted them.
 	keyless *int64
 	// files are bytes on the volume by purpose of the files. A missing purpose is unknown.
@@ -38,6 +40,7 @@ func (a *Agent) measures() measured {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.measured
+	now.starts = a.mysqld.Starts
 	if a.disk(time.Now()).Size == 0 {
 		now.files = nil
 	}

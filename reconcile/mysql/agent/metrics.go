@@ -59,6 +59,7 @@ func gauges() []gauge {
 		{describe("other_engine_tables", "Tables of other engines than InnoDB on the primary; -1 where the agent has not counted them."), otherEngines},
 		{describe("tables_without_rows", "Tables whose rows were missing in the copy or backup that the member began with; -1 where the agent has not looked."), tablesWithoutRows},
 		{describe("tables_without_primary_key", "Tables of the primary without a primary key or a unique key without NULL, once an hour; -1 where the agent has not counted them."), tablesWithoutKey},
+		{describe("mysqld_starts", "Starts of mysqld in its container; 0 while its supervisor does not answer."), func(s metricValues) float64 { return float64(s.starts) }},
 		{describe("memory_budget_bytes", "Memory of mysqld's container, from which the operator chose mysqld's sizes; 0 where the container has neither a limit nor a request."), func(s metricValues) float64 { return float64(s.budget) }},
 		{describe("memory_used_bytes", "Memory that mysqld has allocated, as far as its instruments count, once a minute; 0 while it is unknown."), func(s metricValues) float64 { return float64(s.mysqld.Memory) }},
 		{describe("open_files_limit", "Files that mysqld may have open; 0 while it is unknown."), func(s metricValues) float64 { return float64(s.mysqld.OpenFiles) }},

@@ -25,6 +25,9 @@ func (a *Agent) reportKept() {
 func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, step replication.Step, silent []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.start != "" && (a.start != a.mysqld.Start || !a.mysqld.Running) {
+		return false // it has ended since
+	}
 	now := time.Now()
 	a.looked = now
 	if !observed.LoginsHang {

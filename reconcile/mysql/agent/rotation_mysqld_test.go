@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -22,6 +22,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 	"github.com/mysql-operator/mysql-operator/test/rootfs"
 )
 
@@ -31,7 +32,9 @@ type realMember struct {
 	layout Layout
 	agent  *Agent
 	port   int
-	mysqld *exec.Cmd
+	// signals reach the supervisor, which ends with exited.
+	signals chan os.Signal
+	exited  chan error
 }
 
 func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMember {
@@ -48,8 +51,8 @@ func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMe
 	m.layout.Run = short
 	ca.install(m.layout, 2, "localhost")
 	settings := fmt.Sprintf("[mysqld]\nport = %d\nbind_address = 127.0.0.1\nmysqlx = OFF\nskip_name_resolve = ON\npersisted_globals_load = OFF\nauto_generate_certs = OFF\n"+
-		"gtid_mode = ON\nenforce_gtid_consistency = ON\nlog_bin = binlog\nrelay_log = relay\nskip_replica_start = ON\nsuper_read_only = ON\nlog_error = %s\nsecure_file_priv = NULL\n"+
-		"loose_rpl_semi_sync_source_timeout = 4233600000\nplugin_load_add = semisync_source.so\nplugin_load_add = semisync_replica.so\nplugin_load_add = mysql_clone.so\n", m.port, m.log())
+		"gtid_mode = ON\nenforce_gtid_consistency = ON\nlog_bin = binlog\nrelay_log = relay\nskip_replica_start = ON\nreplica_net_timeout = 10\nsuper_read_only = ON\nlog_error = %s\nsecure_file_priv = NULL\n"+
+		"loose_rpl_semi_sync_source_timeout = 4294967295\nplugin_load_add = semisync_source.so\nplugin_load_add = semisync_replica.so\nplugin_load_add = mysql_clone.so\n", m.port, m.log())
 	if err := Prepare(m.layout, Identity{Pod: "db-0", Host: "localhost", Settings: settings, Given: smallest()}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,33 +65,67 @@ func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMe
 	ended := make(chan error, 1)
 	go func() { ended <- m.agent.Run(ctx) }()
 	t.Cleanup(func() {
+		m.stop(t)
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("the agent ended with %v", err)
 		}
-		_ = m.mysqld.Process.Signal(syscall.SIGTERM)
-		_ = m.mysqld.Wait()
 	})
 	return m
 }
 
+// start starts mysqld under a supervisor, as its container does.
 func (m *realMember) start(t *testing.T) {
 	t.Helper()
-	m.mysqld = rootfs.Mysqld(context.WithoutCancel(t.Context()), m.rootfs, "--defaults-file="+m.layout.serverConfig())
-	m.mysqld.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := m.mysqld.Start(); err != nil {
-		t.Fatal(err)
+	command := rootfs.Mysqld(t.Context(), m.rootfs, "--defaults-file="+m.layout.serverConfig())
+	supervised := supervisor.Supervisor{
+		Command: command.Args, RunDir: m.layout.Run, Log: t.Output(), Wait: waitFor, CloseTimeout: time.Minute,
+		Attributes: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	}
+	m.signals, m.exited = make(chan os.Signal, 1), make(chan error, 1)
+	go func(signals <-chan os.Signal, exited chan<- error) {
+		_, err := supervised.Run(context.WithoutCancel(t.Context()), signals)
+		exited <- err
+	}(m.signals, m.exited)
+}
+
+// waitFor waits until a process ends.
+func waitFor(pid int) (syscall.WaitStatus, error) {
+	for {
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(pid, &status, 0, nil); !errors.Is(err, syscall.EINTR) {
+			return status, err
+		}
 	}
 }
 
-// crashes kills a primary's mysqld, and starts it as kubelet does. The agent always notices: the new one is super_read_only.
+// stop stops mysqld and its supervisor, as kubelet stops a container.
+func (m *realMember) stop(t *testing.T) {
+	t.Helper()
+	m.signals <- syscall.SIGTERM
+	if err := <-m.exited; err != nil {
+		t.Errorf("the supervisor ended with %v", err)
+	}
+}
+
+// crashes kills mysqld, and waits until the agent reports on the next one. Everybody else has to find out by themselves.
 func (m *realMember) crashes(t *testing.T) {
 	t.Helper()
 	boot := m.agent.Status().Boot
-	_ = m.mysqld.Process.Kill()
-	_ = m.mysqld.Wait()
-	m.start(t)
+	if err := syscall.Kill(m.pid(t), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 	m.until(t, "the agent has noticed", func() bool { return m.agent.Status().Boot != boot })
+}
+
+// pid returns the process ID of mysqld.
+func (m *realMember) pid(t *testing.T) int {
+	t.Helper()
+	number, err := strconv.Atoi(strings.TrimSpace(read(t, filepath.Join(m.layout.Run, "mysqld.pid"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
 }
 
 func (m *realMember) log() string { return filepath.Join(m.layout.Temp, "error.log") }

@@ -33,7 +33,7 @@ func TestMysqldTakesTheSizesItIsGiven(t *testing.T) { //nolint:paralleltest // i
 	// mysqld reserves 256 asynchronous requests for each of its two read threads, its two write threads and one more thread, and one
 	// request to test whether it can: 65,536 of fs.aio-max-nr are enough for 51 such members. The kernel's own count covers all processes.
 	// A process's memory map shows its reservations.
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", m.mysqld.Process.Pid))
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", m.pid(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestMysqldLeavesThePoolBesideTheUsersInstances(t *testing.T) { //nolint:par
 		given := sizing.Resources{Memory: 2200 << 20}
 		tuned := sizing.TuneWithConfig(given, users)
 		write(t, m.layout.serverConfig(), prepared+tuned.Config()+users)
-		m.restarts(t)
+		m.crashes(t)
 		m.until(t, "mysqld answers", func() bool { return m.agent.Status().State != replication.StateStarting })
 		var size string
 		if err := m.open(t, "root", "root's", nil, ca).QueryRowContext(t.Context(), "SELECT @@innodb_buffer_pool_size").Scan(&size); err != nil {

@@ -145,7 +145,7 @@ func diagnoseStart(cluster v1.MySQLCluster, pod, container, says string) *report
 	case container == children.ContainerPrepare || container == children.ContainerAgent:
 		return &report.Problem{Reason: reasonPrepareFailed, Message: fmt.Sprintf("the operator's image cannot run container %s of %s: %s; --agent-image must name an image of "+
 			"the operator's release", container, pod, says), Stalled: true}
-	case strings.Contains(says, agent.PID1Path):
+	case strings.Contains(says, agent.SupervisorPath):
 		return &report.Problem{Reason: reasonPrepareFailed, Message: fmt.Sprintf("mysqld of %s cannot be started: %s; the node must allow programs in emptyDir volumes: "+
 			"kubelet's folder must not be mounted with noexec", pod, says), Stalled: true}
 	}

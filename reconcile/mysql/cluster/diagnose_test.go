@@ -105,9 +105,9 @@ func TestDiagnose(t *testing.T) {
 		"an agent image of another release, later": {
 			podWith(nil, one(looping(children.ContainerAgent, "StartError", `exec: "/mysql-operator-member": no such file or directory`, 128))), reasonPrepareFailed, "container agent of db-0", true},
 		"a node that runs no program of an emptyDir": {
-			podWith(nil, one(looping(children.ContainerMysqld, "StartError", `exec: "/opt/mysql-operator/mysql-operator-pid1": permission denied`, 128))), reasonPrepareFailed, "noexec", true},
+			podWith(nil, one(looping(children.ContainerMysqld, "StartError", `exec: "/opt/mysql-operator/mysql-operator-supervisor": permission denied`, 128))), reasonPrepareFailed, "noexec", true},
 		"mysqld cannot be started by process 1": {
-			podWith(nil, one(looping(children.ContainerMysqld, "Error", "mysql-operator-pid1: [ERROR] start the program: fork/exec /usr/sbin/mysqld: resource temporarily unavailable\n", 127))),
+			podWith(nil, one(looping(children.ContainerMysqld, "Error", "mysql-operator-supervisor: [ERROR] start the program: fork/exec /usr/sbin/mysqld: resource temporarily unavailable\n", 127))),
 			reasonServerFailed, "resource temporarily unavailable", false},
 		"a Secret that is gone": {
 			podWith(one(waiting(children.ContainerPrepare, "CreateContainerConfigError", `secret "db-accounts" not found`)), nil), reasonPrepareFailed, "db-accounts", true},

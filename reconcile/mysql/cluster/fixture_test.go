@@ -95,7 +95,8 @@ func readyPod(name string) corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: children.ContainerMysqld, State: running}, {Name: children.ContainerAgent, State: running}},
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: children.ContainerAgent, State: running}},
+			ContainerStatuses:     []corev1.ContainerStatus{{Name: children.ContainerMysqld, State: running}},
 		},
 	}
 }

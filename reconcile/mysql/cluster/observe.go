@@ -244,7 +244,7 @@ func (o observed) heard(name string) *replication.Status {
 func runsAgent(pod corev1.Pod) bool { return runs(pod, children.ContainerAgent) }
 
 func runs(pod corev1.Pod, container string) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(status corev1.ContainerStatus) bool {
 		return status.Name == container && status.State.Running != nil
 	})
 }

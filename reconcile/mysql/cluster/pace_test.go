@@ -95,7 +95,7 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		for i := range s.seen.pods {
 			s.seen.members[i].Status = nil
 			s.seen.pods[i].Spec.NodeName = "node-1"
-			s.seen.pods[i].Status = corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			s.seen.pods[i].Status = corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
 				Name: children.ContainerAgent, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
 			}}}
 		}

@@ -32,15 +32,15 @@ func reachable(t *testing.T, uses ...string) *scene {
 func TestWhatAllMembersUse(t *testing.T) {
 	t.Parallel()
 	down := reachable(t, "new", "old")
-	down.seen.pods[1].Status.ContainerStatuses = nil
+	down.seen.pods[1].Status.InitContainerStatuses, down.seen.pods[1].Status.ContainerStatuses = nil, nil
 	starting := reachable(t, "new", "old")
-	starting.seen.pods[1].Status.PodIP, starting.seen.pods[1].Status.ContainerStatuses = "", nil
+	starting.seen.pods[1].Status = corev1.PodStatus{}
 	crashed := reachable(t, "new", "old").silent(1)
-	crashed.seen.pods[1].Status.ContainerStatuses[1].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	crashed.seen.pods[1].Status.InitContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	looping := reachable(t, "new", "")
 	looping.seen.pods[1].Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	if runs(looping.seen.pods[1], children.ContainerMysqld) || !runs(looping.seen.pods[1], children.ContainerAgent) {
-		t.Fatalf("in the Pod run %+v", looping.seen.pods[1].Status.ContainerStatuses)
+		t.Fatalf("in the Pod run %+v", looping.seen.pods[1].Status)
 	}
 	for name, test := range map[string]struct {
 		scene *scene

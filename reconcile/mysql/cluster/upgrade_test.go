@@ -36,7 +36,8 @@ func barred() *replication.Accounts {
 func (u upgrading) seen() (v1.MySQLCluster, observed) {
 	cluster, seen := u.rolling.seen()
 	cluster.Spec.Image = u.image
-	seen.set.Spec.Template.Spec.Containers = []corev1.Container{{Name: children.ContainerMysqld, Image: u.has}, {Name: children.ContainerAgent, Image: agentImage}}
+	seen.set.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: children.ContainerAgent, Image: agentImage}}
+	seen.set.Spec.Template.Spec.Containers = []corev1.Container{{Name: children.ContainerMysqld, Image: u.has}}
 	for ordinal, is := range strings.Fields(u.members) {
 		name := children.NamesOf(cluster).Member(ordinal)
 		member := replication.Member{Name: name, Ordinal: ordinal}
@@ -222,7 +223,7 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "- 8.4 9.7~", change: func(c *v1.MySQLCluster, o *observed) {
 				lastVersion("8.4.6")(c, o)
 				o.pods[0].Status.Conditions[0].Status = corev1.ConditionFalse
-				o.pods[0].Status.ContainerStatuses[1].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+				o.pods[0].Status.InitContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 			}}, 1, "", false, "",
 		},
 		"the name has another one, a user allowed the update before, and the status is late": {

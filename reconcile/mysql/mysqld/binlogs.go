@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
 )
 
 // BinaryLog is a file of the binary log; Size is in bytes.
@@ -36,6 +39,40 @@ func (s *Server) Receivers(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("count connected replicas: %w", err)
 	}
 	return count, nil
+}
+
+// ReceiverSession is the session of a connected replica. Peer is where its receiver connects from.
+type ReceiverSession struct {
+	ID   int64
+	Peer netip.AddrPort
+}
+
+// ReceiverSessions lists the sessions of connected replicas.
+func (s *Server) ReceiverSessions(ctx context.Context) ([]ReceiverSession, error) {
+	var found []ReceiverSession
+	read := func(rows *sql.Rows) error {
+		var one ReceiverSession
+		var host string
+		if err := rows.Scan(&one.ID, &host); err != nil {
+			return err
+		}
+		colon := max(0, strings.LastIndex(host, ":"))
+		address, _ := netip.ParseAddr(strings.Trim(host[:colon], "[]")) // one that cannot be read is no peer's
+		port, _ := strconv.ParseUint(host[min(colon+1, len(host)):], 10, 16)
+		one.Peer = netip.AddrPortFrom(address.Unmap(), uint16(port))
+		found = append(found, one)
+		return nil
+	}
+	err := s.bounded(ctx, "SELECT ID, HOST FROM performance_schema.processlist WHERE USER = ? AND COMMAND LIKE 'Binlog Dump%'", read, ReplicationUser)
+	return found, err
+}
+
+// EndSession closes a client's connection.
+func (s *Server) EndSession(ctx context.Context, id int64) error {
+	if _, err := s.db.ExecContext(ctx, "KILL ?", id); err != nil && !hasNumber(err, errNoSuchThread) {
+		return fmt.Errorf("end session %d: %w", id, err)
+	}
+	return nil
 }
 
 // PurgeBinaryLogs removes the files before the given file. mysqld keeps the first file that it or a connected replica still reads, and all

@@ -31,7 +31,7 @@ func waitingForAnAcknowledgement(t *testing.T) (*mysqld, *Server) {
 }
 
 func withSemiSync() []string {
-	return []string{"--plugin-load-add=semisync_source.so", "--plugin-load-add=semisync_replica.so", "--rpl-semi-sync-source-timeout=4233600000"}
+	return []string{"--plugin-load-add=semisync_source.so", "--plugin-load-add=semisync_replica.so", "--rpl-semi-sync-source-timeout=" + SemiSyncTimeout}
 }
 
 // briefly observes with the time limit of an agent.

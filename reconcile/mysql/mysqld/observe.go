@@ -15,8 +15,12 @@ import (
 type Observed struct {
 	Server  replication.Server
 	Version string
+	// AskedAcks is how many acknowledgements commits wait for as the variables say, certain or not.
+	AskedAcks int
 	// AckClients is how many acknowledging replicas are connected.
 	AckClients int
+	// CommitsWait reports whether a commit waits for acknowledgements.
+	CommitsWait bool
 	// LoginsHang reports whether no client can log in: a statement about accounts waits for an acknowledgement and holds the lock of the
 	// privilege tables. A replica that would acknowledge it cannot connect either. This ends when acknowledgements are no longer enforced,
 	// or with a restart.
@@ -24,7 +28,7 @@ type Observed struct {
 }
 
 // EnoughAcknowledge reports whether enough acknowledging replicas are connected for a commit to return.
-func (o Observed) EnoughAcknowledge() bool { return o.AckClients >= o.Server.SourceAcks }
+func (o Observed) EnoughAcknowledge() bool { return o.AckClients >= o.AskedAcks }
 
 // loginTimeout bounds the login that shows whether clients can log in, which takes some milliseconds. It is shorter than the time for one
 // look.
@@ -44,12 +48,15 @@ func (s *Server) Observe(ctx context.Context) (Observed, error) {
 	if err != nil {
 		return seen, err
 	}
+	if status["Rpl_semi_sync_source_status"] != "ON" {
+		seen.Server.SourceAcks = 0 // MySQL has switched it off by itself
+	}
 	channel.AckActive = status["Rpl_semi_sync_replica_status"] == "ON"
 	seen.AckClients, _ = strconv.Atoi(status["Rpl_semi_sync_source_clients"])
 	seen.Server.Channel = channel
 	// A replica that hangs still counts as acknowledging, so the number of clients does not show whether commits wait.
-	isWaiting := seen.Server.SourceAcks > 0 && status["Rpl_semi_sync_source_wait_sessions"] != "0"
-	seen.LoginsHang = isWaiting && s.lockedOut(ctx)
+	seen.CommitsWait = status["Rpl_semi_sync_source_wait_sessions"] != "0"
+	seen.LoginsHang = seen.CommitsWait && s.lockedOut(ctx)
 	return seen, nil
 }
 
@@ -63,20 +70,21 @@ func (s *Server) lockedOut(ctx context.Context) bool {
 
 func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {
 	var owned, executed, purged string
-	var enforced bool
-	var acks int
-	row := s.db.QueryRowContext(ctx, `SELECT @@GLOBAL.super_read_only, @@GLOBAL.server_uuid, @@GLOBAL.version,
-		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_enabled,
-		@@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, @@GLOBAL.rpl_semi_sync_replica_enabled,
+	var certain bool
+	row := s.db.QueryRowContext(ctx, `SELECT @@GLOBAL.read_only AND @@GLOBAL.super_read_only, @@GLOBAL.server_uuid, @@GLOBAL.version,
+		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_timeout = `+SemiSyncTimeout+`
+			AND @@GLOBAL.rpl_semi_sync_source_wait_point = 'AFTER_SYNC' AND @@GLOBAL.rpl_semi_sync_source_wait_no_replica,
+		IF(@@GLOBAL.rpl_semi_sync_source_enabled, @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, 0), @@GLOBAL.rpl_semi_sync_replica_enabled,
 		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED)`)
 	server := &seen.Server
-	err := row.Scan(&server.SuperReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &enforced, &acks, &server.ReplicaAcks,
+	err := row.Scan(&server.SuperReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &certain, &seen.AskedAcks, &server.ReplicaAcks,
 		&server.RelayLogLimit)
 	if err != nil {
 		return fmt.Errorf("read variables: %w", err)
 	}
-	if enforced {
-		server.SourceAcks = acks
+	server.SourceEnabled = seen.AskedAcks > 0
+	if certain {
+		server.SourceAcks = seen.AskedAcks
 	}
 	if server.Pending, err = replication.ParseOwnedGTIDs(owned); err != nil {
 		return fmt.Errorf("gtid_owned: %w", err)
@@ -163,7 +171,7 @@ func scanRow(rows *sql.Rows) (map[string]string, error) {
 }
 
 func (s *Server) semiSyncStatus(ctx context.Context) (map[string]string, error) {
-	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_replica_status', 'Rpl_semi_sync_source_clients', 'Rpl_semi_sync_source_wait_sessions')")
+	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_replica_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients', 'Rpl_semi_sync_source_wait_sessions')")
 	if err != nil {
 		return nil, fmt.Errorf("read semi-synchronous status: %w", err)
 	}

@@ -124,6 +124,27 @@ func (s *Server) execApart(ctx context.Context, statement string, arguments ...a
 	return err
 }
 
+// execWith runs a statement with a session variable, over a separate connection. If mysqld accepts none, it uses the observing connection,
+// and resets the variable.
+func (s *Server) execWith(ctx context.Context, variable, value, statement string) error {
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	one, err := apart.Conn(ctx)
+	if isConnectionRefused(err) {
+		one, err = s.db.Conn(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	defer one.Close()
+	if _, err := one.ExecContext(ctx, "SET SESSION "+variable+" = "+value); err != nil {
+		return err
+	}
+	_, err = one.ExecContext(ctx, statement)
+	_, reset := one.ExecContext(ctx, "SET SESSION "+variable+" = DEFAULT")
+	return errors.Join(err, reset)
+}
+
 // isConnectionRefused reports whether mysqld refused another connection: clients use all connections (manual, "Too many connections"), or
 // the password is no longer valid.
 func isConnectionRefused(err error) bool {

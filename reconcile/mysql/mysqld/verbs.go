@@ -2,7 +2,6 @@ package mysqld
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,17 +9,20 @@ import (
 )
 
 // SetReadOnly makes mysqld refuse writes of every client, also of those with CONNECTION_ADMIN (manual, "super_read_only"). It waits for
-// commits in progress.
+// commits in progress, for readOnlyWait: all writes stand behind it, and would also after this connection has ended.
 func (s *Server) SetReadOnly(ctx context.Context) error {
-	if err := s.execApart(ctx, "SET GLOBAL super_read_only = ON"); err != nil {
+	if err := s.execWith(ctx, "lock_wait_timeout", readOnlyWait, "SET GLOBAL super_read_only = ON"); err != nil {
 		return fmt.Errorf("set super_read_only: %w", err)
 	}
 	return nil
 }
 
-// AcceptWrites lets clients write if commits wait for at least acks acknowledgements. It checks and opens on one connection: a mysqld that
-// restarted since the agent observed it enforces nothing, and must not be opened.
-func (s *Server) AcceptWrites(ctx context.Context, acks int) error {
+// readOnlyWait is for how many seconds SetReadOnly waits for commits.
+const readOnlyWait = "10"
+
+// AcceptWrites lets clients write if commits wait for at least acks acknowledgements, and permit returns no error. It checks and opens on
+// one connection: a mysqld that restarted since the agent observed it enforces nothing, and must not be opened.
+func (s *Server) AcceptWrites(ctx context.Context, acks int, permit func(context.Context) error) error {
 	one, err := s.db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("accept writes: %w", err)
@@ -33,6 +35,9 @@ func (s *Server) AcceptWrites(ctx context.Context, acks int) error {
 	}
 	if enforced < acks {
 		return fmt.Errorf("accept writes: commits wait for %d acknowledgements, but the assignment requires %d; the agent tries again", enforced, acks)
+	}
+	if err := permit(ctx); err != nil {
+		return fmt.Errorf("accept writes: %w", err)
 	}
 	// Clearing read_only clears super_read_only with it (manual, "super_read_only").
 	if _, err := one.ExecContext(ctx, "SET GLOBAL read_only = OFF"); err != nil {
@@ -93,13 +98,29 @@ func (s *Server) ForgetSource(ctx context.Context) error {
 	return s.exec(ctx, "remove the replication channel", "STOP REPLICA", "RESET REPLICA ALL")
 }
 
+// SemiSyncTimeout is rpl_semi_sync_source_timeout, in milliseconds: the longest that MySQL accepts, 49 days. Acknowledgements never end
+// silently: if the user's durability policy says so, the operator first records that, and then turns them off.
+const SemiSyncTimeout = "4294967295"
+
 // EnforceAcks makes every commit wait until acks replicas have acknowledged that they received it (AFTER_SYNC; manual, "Semisynchronous
-// Replication"). MySQL does not fall back to asynchronous replication by itself: the time-out in the configuration is 49 days.
+// Replication"), and for nothing less: MySQL must not fall back to asynchronous replication by itself.
+//
+// MySQL switches it off if it runs out of memory for its list of transactions, or after a time-out, and leaves the variable ON. To set the
+// variable ON again does nothing then. No commit waits while it is switched off, so turning it off first releases none.
 func (s *Server) EnforceAcks(ctx context.Context, acks int) error {
-	if _, err := s.db.ExecContext(ctx, "SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = ?", acks); err != nil {
-		return fmt.Errorf("enforce %d acknowledgements: %w", acks, err)
+	what := fmt.Sprintf("enforce %d acknowledgements", acks)
+	status, err := s.semiSyncStatus(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	return s.exec(ctx, "enforce acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = ON")
+	var statements []string
+	if status["Rpl_semi_sync_source_status"] != "ON" {
+		statements = append(statements, "SET GLOBAL rpl_semi_sync_source_enabled = OFF")
+	}
+	return s.exec(ctx, what, append(statements,
+		fmt.Sprintf("SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = %d", acks), "SET GLOBAL rpl_semi_sync_source_timeout = "+SemiSyncTimeout,
+		"SET GLOBAL rpl_semi_sync_source_wait_point = AFTER_SYNC", "SET GLOBAL rpl_semi_sync_source_wait_no_replica = ON",
+		"SET GLOBAL rpl_semi_sync_source_enabled = ON")...)
 }
 
 // StopEnforcingAcks lets commits return without acknowledgements, also those that wait now.
@@ -237,17 +258,8 @@ func (s *Server) SetOwnPasswordHere(ctx context.Context, user, password string) 
 	if err != nil {
 		return err
 	}
-	apart := sql.OpenDB(s.connector)
-	defer apart.Close()
-	one, err := apart.Conn(ctx)
-	if err != nil {
+	if err := s.execWith(ctx, "sql_log_bin", "0", statement); err != nil {
 		return fmt.Errorf("set the password of %s on this member: %w", user, err)
-	}
-	defer one.Close()
-	for _, statement := range []string{"SET SESSION sql_log_bin = 0", statement} {
-		if _, err := one.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("set the password of %s on this member: %w", user, err)
-		}
 	}
 	return nil
 }

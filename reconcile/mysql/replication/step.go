@@ -7,15 +7,19 @@ import (
 
 // Server is what the agent observed of its own mysqld.
 type Server struct {
-	// SuperReadOnly is super_read_only; mysqld always starts with it on.
+	// SuperReadOnly reports whether mysqld refuses all writes: super_read_only and read_only are on. It starts so. A pending SET already shows
+	// super_read_only on, while commits still return; read_only follows when it is done (seen on 9.7.4).
 	SuperReadOnly bool
 	ServerUUID    string
 	Executed      GTIDSet
 	Purged        GTIDSet
 	// Pending is gtid_owned, read before Executed: transactions in progress. On a primary it includes those that wait for acknowledgements.
 	Pending GTIDSet
-	// SourceAcks is the number of acknowledgements in force, 0 if semi-synchronous replication is off on the source side.
+	// SourceAcks is the number of acknowledgements in force, 0 if semi-synchronous replication is off on the source side, also if MySQL has
+	// switched it off by itself, or if a user has changed what commits wait for.
 	SourceAcks int
+	// SourceEnabled reports whether the source side is on, for a certain number of acknowledgements or not.
+	SourceEnabled bool
 	// ReplicaAcks reports whether rpl_semi_sync_replica_enabled is on.
 	ReplicaAcks bool
 	// RelayLogLimit is relay_log_space_limit, in bytes; 0 for none.
@@ -24,23 +28,8 @@ type Server struct {
 	Channel Channel
 }
 
-// Channel is the default replication channel, as SHOW REPLICA STATUS reports it.
-type Channel struct {
-	Configured bool
-	SourceHost string
-	SourcePort int
-	// IO and SQL are Replica_IO_Running and Replica_SQL_Running: Yes, No, Connecting.
-	IO, SQL           string
-	IOErrno, SQLErrno int
-	IOError, SQLError string
-	Retrieved         GTIDSet
-	LagSeconds        *int64
-	// AckActive reports whether the running receiver negotiated semi-synchronous acknowledgements.
-	AckActive bool
-	// RelayLogSpace is the size of the relay log, in bytes. WaitsForRoom means that the receiver waits until some of it is applied.
-	RelayLogSpace int64
-	WaitsForRoom  bool
-}
+// enforces reports whether commits may wait for acknowledgements.
+func (s Server) enforces() bool { return s.SourceEnabled || s.SourceAcks != 0 }
 
 // Source is what the agent observed of the primary over its own connection, after it observed its own server. If that failed, Err says why
 // and the other fields are empty.
@@ -195,7 +184,7 @@ func primaryStep(a Assignment, local Observed) Step {
 		return promoting(VerbStopAcknowledging, "stops acknowledging as a replica")
 	case a.Acks > 0 && server.SourceAcks != a.Acks:
 		return writingOr(server, VerbEnforceAcks, fmt.Sprintf("makes commits wait for %d acknowledgements", a.Acks))
-	case a.Acks == 0 && server.SourceAcks != 0:
+	case a.Acks == 0 && server.enforces():
 		return writingOr(server, VerbStopEnforcingAcks, "lets commits return without acknowledgements")
 	case server.SuperReadOnly:
 		return promoting(VerbAcceptWrites, "starts to take writes")
@@ -248,7 +237,7 @@ func replicaStep(a Assignment, local Observed) Step {
 	switch {
 	case !server.SuperReadOnly:
 		return catching(VerbSetReadOnly, "stops taking writes: it is a replica")
-	case server.SourceAcks != 0:
+	case server.enforces():
 		return catching(VerbStopEnforcingAcks, "no longer waits for acknowledgements: it is a replica")
 	case !a.Acknowledge && server.ReplicaAcks:
 		return catching(VerbStopAcknowledging, "stops acknowledging commits")
@@ -387,14 +376,3 @@ func connectProblem(channel Channel) string {
 	}
 	return fmt.Sprintf("(error %d: %s)", channel.IOErrno, channel.IOError)
 }
-
-func (c Channel) running() bool {
-	return c.Configured && (c.IO == "Yes" || c.IO == "Connecting" || c.SQL == "Yes")
-}
-
-func (c Channel) follows(a Assignment) bool {
-	return c.SourceHost == a.SourceHost && c.SourcePort == a.SourcePort
-}
-
-// unapplied reports whether the relay log holds transactions that are not executed yet; CHANGE REPLICATION SOURCE would drop them.
-func (c Channel) unapplied(executed GTIDSet) bool { return !executed.Contains(c.Retrieved) }

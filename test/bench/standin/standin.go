@@ -161,10 +161,11 @@ func (s *Members) reportRunning(ctx context.Context, pod corev1.Pod) error {
 		})
 	}
 	for _, container := range pod.Spec.InitContainers {
-		status.InitContainerStatuses = append(status.InitContainerStatuses, corev1.ContainerStatus{
-			Name: container.Name, Image: container.Image, Ready: true,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}},
-		})
+		state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}}
+		if container.RestartPolicy != nil { // a sidecar
+			state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
+		}
+		status.InitContainerStatuses = append(status.InitContainerStatuses, corev1.ContainerStatus{Name: container.Name, Image: container.Image, Ready: true, State: state})
 	}
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {

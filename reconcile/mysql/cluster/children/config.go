@@ -8,13 +8,8 @@ import (
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
-)
-
-const (
-	// semiSyncTimeout, in milliseconds, is the longest that MySQL accepts: 49 days. Acknowledgements never end silently: if the user's
-	// durability policy says so, the operator first records that, and then turns them off.
-	semiSyncTimeout = "4294967295"
 )
 
 type setting struct{ key, value string }
@@ -66,7 +61,7 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		{"loose_rpl_semi_sync_source_enabled", "OFF"},
 		{"loose_rpl_semi_sync_source_wait_point", "AFTER_SYNC"},
 		{"loose_rpl_semi_sync_source_wait_no_replica", "ON"},
-		{"loose_rpl_semi_sync_source_timeout", semiSyncTimeout},
+		{"loose_rpl_semi_sync_source_timeout", mysqld.SemiSyncTimeout},
 		{"loose_rpl_semi_sync_replica_enabled", "OFF"},
 	}...)
 }

@@ -38,8 +38,7 @@ func initializeContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfig
 
 func mysqldContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
 	return serverContainer(ContainerMysqld, cluster).
-		// As process 1, mysqld would lose a SIGTERM in its first second, and its Pod would stay until the grace period is over.
-		WithCommand(append([]string{agent.PID1Path}, mysqldCommand(agent.ServerConfigPath)...)...).
+		WithCommand(append([]string{agent.SupervisorPath, agent.RunDir}, mysqldCommand(agent.ServerConfigPath)...)...).
 		WithVolumeMounts(mount("program", agent.ProgramDir).WithReadOnly(true)).
 		WithPorts(corev1ac.ContainerPort().WithName(mysqlPortName).WithProtocol(corev1.ProtocolTCP).WithContainerPort(cluster.Spec.Port)).
 		// Crash recovery may take long: kubelet gives up only after a day.
@@ -68,8 +67,9 @@ func rootEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(agent.EnvRoot).WithValue(agent.RootAbsent)}
 }
 
+// agentContainer is a sidecar (Kubernetes documentation, "Sidecar Containers"): it starts before mysqld, and kubelet stops it after mysqld.
 func agentContainer(n Names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
-	return ownContainer(n, ContainerAgent, image).WithCommand(agent.ProgramPath, agent.CommandAgent).WithEnv(rootEnv(cluster)...).WithEnv(memoryEnv(cluster)...).
+	return ownContainer(n, ContainerAgent, image).WithRestartPolicy(corev1.ContainerRestartPolicyAlways).WithCommand(agent.ProgramPath, agent.CommandAgent).WithEnv(rootEnv(cluster)...).WithEnv(memoryEnv(cluster)...).
 		WithPorts(corev1ac.ContainerPort().WithName("agent").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port)).
 		WithLivenessProbe(probe("/healthz", 10, 6)).
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("tls", agent.TLSDir),

@@ -156,7 +156,7 @@ func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
 func TestMysqldIsNotProcessOne(t *testing.T) {
 	t.Parallel()
 	spec := renderSet(t, aCluster(2)).Spec.Template.Spec
-	if command := container(t, spec, ContainerMysqld).Command; len(command) < 2 || command[0] != agent.PID1Path || command[1] != "mysqld" {
+	if command := container(t, spec, ContainerMysqld).Command; len(command) < 3 || !slices.Equal(command[:3], []string{agent.SupervisorPath, agent.RunDir, "mysqld"}) {
 		t.Errorf("mysqld is started by %v", command)
 	}
 	mounts := map[string]bool{} // whether they are read-only

@@ -99,8 +99,8 @@ func podTemplate(n Names, cluster v1.MySQLCluster, agentImage string) *corev1ac.
 			WithTerminationGracePeriodSeconds(terminationGrace(cluster)).
 			WithSecurityContext(podSecurity(cluster)).
 			WithAffinity(spread(n)).
-			WithInitContainers(prepareContainer(n, cluster, agentImage), initializeContainer(cluster)).
-			WithContainers(mysqldContainer(cluster), agentContainer(n, cluster, agentImage)).
+			WithInitContainers(prepareContainer(n, cluster, agentImage), initializeContainer(cluster), agentContainer(n, cluster, agentImage)).
+			WithContainers(mysqldContainer(cluster)).
 			WithVolumes(podVolumes(n, cluster)...))
 }
 

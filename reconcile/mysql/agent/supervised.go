@@ -1,0 +1,195 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
+)
+
+const (
+	// reconnectEvery is the pause between attempts to connect to mysqld's supervisor.
+	reconnectEvery = 200 * time.Millisecond
+	// closeTimeout bounds how long the agent tries to close mysqld. It is shorter than the supervisor's own limit.
+	closeTimeout = 20 * time.Second
+)
+
+// errUnsupervised reports an observation of a mysqld that may not be the one that the supervisor started last.
+var errUnsupervised = errors.New("mysqld's supervisor has not said which mysqld runs")
+
+// watchSupervisor follows what the supervisor reports until the context ends.
+func (a *Agent) watchSupervisor(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := supervisor.Watch(ctx, supervisor.Socket(a.layout.Run), a.supervised)
+		a.unsupervised(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(reconnectEvery):
+		}
+	}
+}
+
+// supervised takes a report of the supervisor. Another start of mysqld needs another confirmation by the operator.
+func (a *Agent) supervised(now supervisor.State) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	hasEnded := a.mysqld.Running && !now.Running
+	if hasEnded || now.Start != a.mysqld.Start {
+		a.hasEnded(endMessage(now))
+	}
+	a.mysqld = now
+	if a.stopsOpen() && a.interrupt != nil {
+		a.interrupt()
+	}
+	a.Wake()
+}
+
+// mustClose reports whether the agent must close mysqld, because its container stops while it takes writes. If that becomes so later, the
+// agent calls interrupt.
+func (a *Agent) mustClose(interrupt context.CancelFunc) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.interrupt = interrupt
+	return a.stopsOpen()
+}
+
+// stopsOpen reports the same. The caller must hold the lock.
+func (a *Agent) stopsOpen() bool { return a.mysqld.Stopping && a.mysqld.Open }
+
+func endMessage(now supervisor.State) string {
+	switch {
+	case now.Ended == "":
+		return "mysqld starts"
+	case now.Running:
+		return "mysqld starts again; the last one ended: " + now.Ended
+	}
+	return "mysqld has ended: " + now.Ended
+}
+
+// unsupervised records that the supervisor does not answer: its container has ended, or has not started.
+func (a *Agent) unsupervised(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mysqld == (supervisor.State{}) {
+		return
+	}
+	a.log.Info("mysqld's supervisor does not answer", "error", err.Error())
+	a.mysqld = supervisor.State{}
+	a.hasEnded("the container of mysqld has ended")
+}
+
+// hasEnded reports that mysqld has ended. Its successor may have other data or other plugins, and needs a new confirmation. The caller must
+// hold the lock.
+func (a *Agent) hasEnded(message string) {
+	a.log.Info("mysqld has ended or started", "message", message)
+	// The next start is like the first: recovery takes as long as it takes, and the probes must not interrupt it.
+	a.answered, a.hung = time.Time{}, time.Time{}
+	a.status.Boot, a.wasOpen = rand.Text(), false
+	a.status.LockedOut, a.status.TLS = nil, ""
+	a.forgetAnswers()
+	a.status.Message = message
+	a.ends++
+}
+
+// lookAtStart observes the mysqld that the supervisor started last. It fails if that one ends meanwhile.
+func (a *Agent) lookAtStart(ctx context.Context) (mysqld.Observed, error) {
+	a.followStart()
+	observed, err := a.look(ctx)
+	switch {
+	case err != nil:
+		return observed, err
+	case a.start == "" || a.start != a.currentStart():
+		return observed, errUnsupervised
+	}
+	return observed, a.tell(ctx, observed)
+}
+
+// followStart forgets what the loop knows about a mysqld that has ended.
+func (a *Agent) followStart() {
+	a.mu.Lock()
+	ends := a.ends
+	a.start = ""
+	if a.mysqld.Running {
+		a.start = a.mysqld.Start
+	}
+	a.mu.Unlock()
+	if ends == a.followed {
+		return
+	}
+	a.followed = ends
+	a.logbook, a.marked, a.patience = mysqld.HollowJudge{}, time.Time{}, logReadBackoff{}
+	a.room, a.commits = replication.RelayLogMonitor{}, commits{}
+	a.survey.last = time.Time{}
+	// It has read the current certificate files, and the agent cannot see when. So the agent makes it load them again.
+	a.tls.unknown()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.storeCopyEnd()
+	a.forgetMeasures()
+}
+
+// currentStart returns the start of the mysqld that runs; empty if none runs or the supervisor has not told.
+func (a *Agent) currentStart() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.mysqld.Running {
+		return ""
+	}
+	return a.mysqld.Start
+}
+
+// tell keeps the supervisor informed: whether mysqld has answered, and whether clients may write.
+func (a *Agent) tell(ctx context.Context, observed mysqld.Observed) error {
+	a.mu.Lock()
+	now := a.mysqld
+	a.mu.Unlock()
+	if a.answeredStart != a.start {
+		if err := a.announce(ctx, supervisor.Answered); err != nil {
+			return err
+		}
+		a.answeredStart = a.start
+	}
+	switch isOpen := !observed.Server.SuperReadOnly; {
+	case now.Stopping || now.Open == isOpen:
+		return nil
+	case isOpen: // a user has opened it
+		return a.announce(ctx, supervisor.Open)
+	}
+	return a.announce(ctx, supervisor.Closed)
+}
+
+// announce announces something about the mysqld that the loop observes.
+func (a *Agent) announce(ctx context.Context, verb supervisor.Verb) error {
+	return supervisor.Tell(ctx, supervisor.Socket(a.layout.Run), verb, a.start)
+}
+
+// announceOpen makes certain that this mysqld gets no SIGTERM from now on.
+func (a *Agent) announceOpen(ctx context.Context) error {
+	return a.announce(ctx, supervisor.Open)
+}
+
+// isStopping reports whether the container of mysqld stops.
+func (a *Agent) isStopping() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mysqld.Stopping
+}
+
+// close makes mysqld refuse clients before it is stopped.
+func (a *Agent) close(ctx context.Context) {
+	a.followStart()
+	bounded, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	verb := supervisor.Closed
+	if err := a.local.CloseToClients(bounded); err != nil {
+		a.log.Info("cannot close mysqld, so the supervisor kills it: no client gets an answer, and the next start recovers", "error", err.Error())
+		verb = supervisor.Kill
+	}
+	if err := a.announce(ctx, verb); err != nil {
+		a.log.Info("cannot stop mysqld, will try again", "error", err.Error())
+	}
+}

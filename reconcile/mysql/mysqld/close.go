@@ -1,0 +1,189 @@
+package mysqld
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// closeLook is the pause between looks at the sessions of a mysqld that closes.
+	closeLook = 20 * time.Millisecond
+	// closeWait is for how long a mysqld that closes waits for killed sessions to roll back.
+	closeWait = 10 * time.Second
+	// errNoSuchThread is ER_NO_SUCH_THREAD: the session has ended by itself.
+	errNoSuchThread = 1094
+)
+
+// CloseToClients ends the sessions of all clients and makes mysqld refuse writes, so that it can be stopped. A client whose commit waits
+// for acknowledgements loses its connection. mysqld itself would tell it that the commit has succeeded.
+//
+// The order makes that certain. First, no client can log in any more. Then a lock lets no other commit begin, or waits to be granted, and
+// commits wait behind it. Then KILL closes the clients' connections at once. Only then commits need no acknowledgements any more: they end,
+// and have no client to tell. Sessions that still roll back then have no client either.
+func (s *Server) CloseToClients(ctx context.Context) error {
+	looking, locking, err := s.admitNobody(ctx)
+	if err != nil {
+		return err
+	}
+	defer looking.Close()
+	defer locking.close()
+	if err := looking.waitFor(ctx, locking); err != nil {
+		return err
+	}
+	if err := looking.killOthers(ctx, locking.id); err != nil {
+		return err
+	}
+	if err := looking.exec(ctx, "stop enforcing acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = OFF"); err != nil {
+		return err
+	}
+	rolledBack := time.After(closeWait)
+	for {
+		select {
+		case err := <-locking.done:
+			return err
+		case <-rolledBack:
+			return nil
+		case <-time.After(closeLook):
+		}
+		if err := looking.killOthers(ctx, locking.id); err != nil {
+			return err
+		}
+	}
+}
+
+// session is one connection, with its ID.
+type session struct {
+	*sql.Conn
+	id int64
+}
+
+func newSession(ctx context.Context, db *sql.DB) (session, error) {
+	one, err := db.Conn(ctx)
+	if err != nil {
+		return session{}, err
+	}
+	made := session{Conn: one}
+	if err := one.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&made.id); err != nil {
+		return session{}, errors.Join(err, one.Close())
+	}
+	return made, nil
+}
+
+func (s session) exec(ctx context.Context, what string, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := s.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// closingSession locks mysqld for writes in the background.
+type closingSession struct {
+	session
+	done  chan error
+	close func()
+}
+
+// admitNobody lets no client log in any more, and begins to lock mysqld. offline_mode ends the sessions of accounts without
+// CONNECTION_ADMIN. The others are refused because two connections are one more than max_connections, and than the one that is reserved
+// for them (manual, "Too many connections").
+func (s *Server) admitNobody(ctx context.Context) (looking session, locking closingSession, err error) {
+	const what = "admit no more clients"
+	if looking, err = newSession(ctx, s.db); err != nil {
+		return looking, locking, fmt.Errorf("%s: %w", what, err)
+	}
+	if err := looking.exec(ctx, what, "SET GLOBAL offline_mode = ON", "SET GLOBAL max_connections = @@GLOBAL.max_connections + 2"); err != nil {
+		return looking, locking, errors.Join(err, looking.Close())
+	}
+	apart := sql.OpenDB(s.connector)
+	one, err := newSession(ctx, apart)
+	if err != nil {
+		return looking, locking, errors.Join(fmt.Errorf("%s: %w", what, err), apart.Close(), looking.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	locking = closingSession{session: one, done: make(chan error, 1), close: func() {
+		cancel()
+		_ = one.Close()
+		_ = apart.Close()
+	}}
+	if err := looking.exec(ctx, what, "SET GLOBAL max_connections = 1"); err != nil {
+		locking.close()
+		return looking, locking, errors.Join(err, looking.Close())
+	}
+	go func() {
+		// With the lock, SET needs no lock of its own, which it would give up between read_only and super_read_only.
+		locking.done <- one.exec(ctx, "refuse writes", "SET SESSION lock_wait_timeout = 3600", "FLUSH TABLES WITH READ LOCK", "SET GLOBAL super_read_only = ON")
+	}()
+	return looking, locking, nil
+}
+
+// process is a row of SHOW PROCESSLIST. performance_schema has the same, but not where it is OFF or has too little memory.
+type process struct {
+	id                   int64
+	user, command, state string
+}
+
+func (s session) processes(ctx context.Context) ([]process, error) {
+	rows, err := s.QueryContext(ctx, "SHOW PROCESSLIST")
+	if err != nil {
+		return nil, fmt.Errorf("look at the sessions: %w", err)
+	}
+	defer rows.Close()
+	var all []process
+	for rows.Next() {
+		row, err := scanRow(rows)
+		if err != nil {
+			return nil, fmt.Errorf("look at the sessions: %w", err)
+		}
+		id, err := strconv.ParseInt(row["Id"], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("look at the sessions: %w", err)
+		}
+		all = append(all, process{id, row["User"], row["Command"], row["State"]})
+	}
+	return all, rows.Err()
+}
+
+// waitFor waits until the other session has its lock, or waits for it.
+func (s session) waitFor(ctx context.Context, locking closingSession) error {
+	for {
+		select {
+		case err := <-locking.done:
+			locking.done <- err
+			return err
+		case <-time.After(closeLook):
+		}
+		all, err := s.processes(ctx)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(one process) bool { return one.id == locking.id && strings.HasPrefix(one.state, "Waiting for") }) {
+			return nil
+		}
+	}
+}
+
+// killOthers ends all sessions but these two and mysqld's own.
+func (s session) killOthers(ctx context.Context, locking int64) error {
+	all, err := s.processes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		isOwn := one.id == s.id || one.id == locking || one.user == "system user" || one.command == "Daemon"
+		if isOwn || one.command == "Killed" {
+			continue
+		}
+		if _, err := s.ExecContext(ctx, "KILL ?", one.id); err != nil && !hasNumber(err, errNoSuchThread) {
+			return fmt.Errorf("end session %d: %w", one.id, err)
+		}
+	}
+	return nil
+}

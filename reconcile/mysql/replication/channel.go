@@ -1,0 +1,30 @@
+package replication
+
+// Channel is the default replication channel, as SHOW REPLICA STATUS reports it.
+type Channel struct {
+	Configured bool
+	SourceHost string
+	SourcePort int
+	// IO and SQL are Replica_IO_Running and Replica_SQL_Running: Yes, No, Connecting.
+	IO, SQL           string
+	IOErrno, SQLErrno int
+	IOError, SQLError string
+	Retrieved         GTIDSet
+	LagSeconds        *int64
+	// AckActive reports whether the running receiver negotiated semi-synchronous acknowledgements.
+	AckActive bool
+	// RelayLogSpace is the size of the relay log, in bytes. WaitsForRoom means that the receiver waits until some of it is applied.
+	RelayLogSpace int64
+	WaitsForRoom  bool
+}
+
+func (c Channel) running() bool {
+	return c.Configured && (c.IO == "Yes" || c.IO == "Connecting" || c.SQL == "Yes")
+}
+
+func (c Channel) follows(a Assignment) bool {
+	return c.SourceHost == a.SourceHost && c.SourcePort == a.SourcePort
+}
+
+// unapplied reports whether the relay log holds transactions that are not executed yet; CHANGE REPLICATION SOURCE would drop them.
+func (c Channel) unapplied(executed GTIDSet) bool { return !executed.Contains(c.Retrieved) }
