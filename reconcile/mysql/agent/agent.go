@@ -44,8 +44,9 @@ type Agent struct {
 	copies copyBackoff
 	// survey is the last look at transactions, and its time. Only the loop uses it.
 	survey survey
-	// commits is the last look at commits. Only the loop uses it.
+	// commits is the last look at commits, stand at those that wait for acknowledgements. Only the loop uses both.
 	commits commits
+	stand   commitStand
 	// measuredAt is when the agent last measured mysqld. Only the loop uses it.
 	measuredAt time.Time
 	// room is the last look at the space of the relay log. Only the loop uses it.
@@ -196,6 +197,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
 	a.maintainCommits(ctx, observed)
+	a.endHalfOpen(ctx, observed)
 	if a.isStopping() {
 		return lookEvery
 	}

@@ -122,7 +122,7 @@ func (a *Agent) followStart() {
 	}
 	a.followed = ends
 	a.logbook, a.marked, a.patience = mysqld.HollowJudge{}, time.Time{}, logReadBackoff{}
-	a.room, a.commits = replication.RelayLogMonitor{}, commits{}
+	a.room, a.commits, a.stand = replication.RelayLogMonitor{}, commits{}, commitStand{}
 	a.survey.last = time.Time{}
 	// It has read the current certificate files, and the agent cannot see when. So the agent makes it load them again.
 	a.tls.unknown()
