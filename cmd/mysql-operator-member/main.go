@@ -47,6 +47,9 @@ func runInit(_ context.Context, p cli.Process) error {
 		// The volume can hold data anyway. mysqld's own default sizes remain.
 		fmt.Fprintf(p.Err, "%s: the size of the volume is not known: %v\n", agent.Program, err)
 	}
+	if who.Machine, err = agent.Machine(); err != nil {
+		fmt.Fprintf(p.Err, "%s: a failure of the machine cannot be noticed: %v\n", agent.Program, err)
+	}
 	who.Tell = p.Err
 	if err := agent.InstallSupervisor(agent.ProgramDir); err != nil {
 		return err

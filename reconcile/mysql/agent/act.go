@@ -87,7 +87,7 @@ func (a *Agent) keepOrigin(origin replication.Origin) error {
 	kept := a.kept
 	kept.Data, kept.IsCopied = origin, false
 	if origin == replication.OriginFresh {
-		kept.TablesWithoutRows = nil
+		kept.TablesWithoutRows, kept.IsForgetful = nil, false
 	}
 	return a.storeState(kept)
 }

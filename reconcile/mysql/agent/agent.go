@@ -151,7 +151,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		interrupt()
 	}
-	return nil
+	return a.recordFlush()
 }
 
 // takeTurns takes turns until the context ends.
@@ -189,6 +189,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	local.Hollow = a.judge(ctx, local)
 	step := replication.NextStep(local)
 	a.learn(local, step)
+	a.remember(ctx, local)
 	if observed.LoginsHang {
 		step.Message += "; no client can log in while a statement about accounts waits for an acknowledgement"
 	}
@@ -297,7 +298,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	a.room = a.room.Observe(now, observed.Server)
 	local := replication.Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, CredentialsCurrent: a.pointed, DisconnectedFor: now.Sub(a.heard),
-		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(),
+		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.kept.IsForgetful,
 	}
 	if a.kept.TablesWithoutRows != nil {
 		local.TablesWithoutRows = a.kept.TablesWithoutRows.Tables

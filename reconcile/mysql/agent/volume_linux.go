@@ -29,6 +29,19 @@ func (l Layout) room() (size, free int64, err error) {
 	return int64(blocks) * stat.Bsize, int64(stat.Bavail) * stat.Bsize, nil //nolint:gosec // no file system has 2^63 bytes
 }
 
+// flush writes everything in the file system of the volume to its disk (syncfs(2)).
+func (l Layout) flush() error {
+	folder, err := os.Open(l.Volume)
+	if err != nil {
+		return fmt.Errorf("flush the volume: %w", err)
+	}
+	defer folder.Close()
+	if err := unix.Syncfs(int(folder.Fd())); err != nil {
+		return fmt.Errorf("flush the volume %s: %w", l.Volume, err)
+	}
+	return nil
+}
+
 // reserve creates a file that takes size bytes of the volume. It follows no link and replaces nothing.
 func reserve(file string, size int64) error {
 	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

@@ -12,6 +12,8 @@ func (l Layout) VolumeSize() (int64, error) { return 0, nil }
 
 func (l Layout) room() (size, free int64, err error) { return 0, 0, errors.ErrUnsupported }
 
+func (l Layout) flush() error { return errors.ErrUnsupported }
+
 func reserve(string, int64) error { return errors.ErrUnsupported }
 
 func taken(fs.FileInfo) int64 { return 0 }

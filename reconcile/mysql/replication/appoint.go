@@ -147,7 +147,7 @@ func enoughRead(held Record, former []Member, leftBehind []string) string {
 		if member.Name == held.Primary {
 			return ""
 		}
-		if held.Acknowledges(member.Name) {
+		if held.Acknowledges(member.Name) && !member.Status.IsForgetful {
 			replicasRead++
 		}
 	}
@@ -159,7 +159,21 @@ func enoughRead(held Record, former []Member, leftBehind []string) string {
 	case held.Primary == "", held.RequiredAcks > 0 && replicasRead >= len(held.InSync)-held.RequiredAcks:
 		return ""
 	}
-	return fmt.Sprintf("the data of the former primary %s was not found, and acknowledged commits may be missing on the others; restore the volume of %s", held.Primary, held.Primary)
+	return fmt.Sprintf("the data of the former primary %s was not found, and acknowledged commits may be missing on the others%s; restore the volume of %s", held.Primary, forgetful(former), held.Primary)
+}
+
+// forgetful names the members that may have lost transactions; empty if there are none.
+func forgetful(members []Member) string {
+	var names []string
+	for _, member := range members {
+		if member.Status.IsForgetful {
+			names = append(names, member.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", because the machines of these members failed before their relay logs were on disk: " + strings.Join(names, ", ")
 }
 
 func holdings(members []Member) string {

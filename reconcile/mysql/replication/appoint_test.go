@@ -177,6 +177,13 @@ func TestDecideAdoptsWithoutTheFormerPrimaryOnlyWhatIsCertain(t *testing.T) {
 		t.Parallel()
 		wantNote(t, lost(t, last).hears(1, StateWaiting, fresh, holding(Record{})), ReasonAdoptionBlocked, true, "db-0")
 	})
+	t.Run("a replica that may have acknowledged was on a machine that failed", func(t *testing.T) {
+		t.Parallel()
+		forgetful := func(_ *testing.T, s *Status) { s.IsForgetful = true }
+		wantNote(t, lost(t, last).hears(1, StateWaiting, holding(last), forgetful), ReasonAdoptionBlocked, true, "db-0", "machines", "db-1")
+		three := rec(4, 2, "db-0", "db-1", "db-2")
+		wantRecord(t, lost(t, three).hears(1, StateWaiting, holding(three), forgetful), rec(5, 0, "db-2"))
+	})
 	t.Run("a volume beyond spec.replicas may be the one that acknowledged, even if an old record does not name it", func(t *testing.T) {
 		t.Parallel()
 		before := rec(4, 1, "db-0", "db-1") // db-1 was away when db-2 joined

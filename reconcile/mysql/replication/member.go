@@ -145,6 +145,9 @@ type Status struct {
 	Held Record `json:"held"`
 	// HeldRole is the role of that assignment.
 	HeldRole Role `json:"heldRole,omitempty"`
+	// IsForgetful means that the member may have lost transactions that it has acknowledged: its machine failed before the operating system had
+	// written the relay log to the disk. What it has counts, but not what it lacks.
+	IsForgetful bool `json:"forgetful,omitempty"`
 	// NeedsCopy means that the member can follow the primary only after a copy of the primary's data has replaced its own.
 	NeedsCopy bool `json:"needsCopy,omitempty"`
 	// Protocol is the agent's protocol.

@@ -67,6 +67,8 @@ type Observed struct {
 	CredentialsCurrent bool
 	// DisconnectedFor is for how long the receiver has not been connected to the primary; 0 while it is connected.
 	DisconnectedFor time.Duration
+	// IsForgetful means that the member may have lost transactions that it has acknowledged.
+	IsForgetful bool
 	// RelayLogFull means that the member cannot receive more for now (Room).
 	RelayLogFull bool
 }
@@ -157,7 +159,7 @@ func NeedsSource(local Observed) bool {
 	if !channel.running() {
 		return true
 	}
-	return channel.IO == "Yes" && channel.follows(*local.Assignment) && (local.Known == nil || !errantNotPending(local.Server, *local.Known).Empty())
+	return channel.IO == "Yes" && channel.follows(*local.Assignment) && (local.IsForgetful || local.Known == nil || !errantNotPending(local.Server, *local.Known).Empty())
 }
 
 // unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits for the operator.
@@ -325,6 +327,11 @@ func (l Observed) currentErrant() GTIDSet {
 		return l.Errant
 	}
 	return errantNotPending(l.Server, *l.Source)
+}
+
+// HasAllOfSource reports whether the member has every transaction that its primary had at this observation.
+func (l Observed) HasAllOfSource() bool {
+	return l.sourceObserved() && l.Server.Executed.Union(l.Server.Channel.Retrieved).Contains(l.Source.Executed)
 }
 
 // sourceObserved reports whether this observation of the primary succeeded.
