@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
@@ -135,6 +138,11 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 	}
 	if err := a.copies.wait(time.Now(), assignment.SourceHost); err != nil {
 		return err
+	}
+	// A copy has other transactions than its member had, and must not give their GTIDs to new ones. With CLONE, a member keeps its server_uuid
+	// in this file, and mysqld makes a new one if it is gone (manual, "auto.cnf").
+	if err := os.Remove(filepath.Join(a.layout.DataDir(), "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("give the member a new server_uuid: %w", err)
 	}
 	a.begins()
 	donor, err := a.source(assignment, mysqld.CloneUser)

@@ -52,7 +52,11 @@ func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) { //nolint:paralleltest //
 		replica.follow(t, primary, revision)
 		replica.until(t, "it replicates", func() bool { return replica.agent.Status().State == replication.StateReplicating })
 	}
+	former := replica.agent.Status().ServerUUID
 	copied()
+	if now := replica.agent.Status().ServerUUID; now == former || now == primary.agent.Status().ServerUUID {
+		t.Errorf("the copy has the server_uuid %s, and its member had %s: their transactions would have the same GTIDs", now, former)
+	}
 	replica.stop(t)
 	replica.until(t, "the agent has noticed", func() bool { return replica.agent.Status().State == replication.StateStarting })
 	execute(t, root, "INSERT INTO shop.orders VALUES (7)", "FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")
