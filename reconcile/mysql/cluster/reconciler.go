@@ -103,6 +103,9 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	if waits := known.waitForTrust(cluster, seen); waits != nil {
 		return outcome(cluster, blocked(cluster, *waits), stepEvery), nil
 	}
+	if waits, err := r.waitForRestore(ctx, cluster, seen); waits != nil || err != nil {
+		return outcome(cluster, blocked(cluster, *waits), stepEvery), err
+	}
 	seen.bundle = known.bundle
 	decision := restore.PreventEmptyPrimary(cluster, seen.members, recordOf(cluster.Status), replication.Decide(view(cluster, seen)))
 	result := passResult{cluster: cluster, seen: seen, decision: decision, inputs: inputsOf(cluster, seen, decision), problem: found, rotation: known.rotation}

@@ -10,6 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -60,6 +61,20 @@ func restoreStatus(cluster v1.MySQLCluster, step restore.Step) v1.MySQLClusterSt
 	}
 	conditionsOf(&status).Problem(step.Problem)
 	return status
+}
+
+// waitForRestore reports what a cluster without members waits for: a Pod that still restores a backup to the volume of an earlier cluster
+// of the same name; nil if there is none.
+func (r *reconciler) waitForRestore(ctx context.Context, cluster v1.MySQLCluster, seen observed) (*report.Problem, error) {
+	waits := report.Problem{Reason: protocol.ReasonRestoring, Message: "waiting for the Pod to end that restores a backup to the volume of an earlier cluster of this name"}
+	if seen.set != nil || cluster.Status.Primary != "" || restore.IsCompleted(cluster.Status) {
+		return nil, nil //nolint:nilnil // it waits for nothing
+	}
+	ended, err := r.restorer().HaveEnded(ctx, cluster)
+	if ended && err == nil {
+		return nil, nil //nolint:nilnil // it waits for nothing
+	}
+	return &waits, err
 }
 
 // tidyRestore deletes the Jobs of a restore when its cluster is Ready. It looks once in a term of the operator.

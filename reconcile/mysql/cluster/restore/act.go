@@ -89,7 +89,12 @@ func (r Restorer) Abandon(ctx context.Context, client *reconcile.Client, cluster
 			return false, client.Delete(ctx, transfer.Jobs(), job)
 		}
 	}
-	left, err := r.jobs(n).Pods(ctx)
+	return r.HaveEnded(ctx, cluster)
+}
+
+// HaveEnded reports whether no Pod restores a backup to this cluster, or to an earlier one of the same name and with the same volume.
+func (r Restorer) HaveEnded(ctx context.Context, cluster v1.MySQLCluster) (bool, error) {
+	left, err := r.jobs(children.NamesOf(cluster)).Pods(ctx)
 	return transfer.CountActive(slices.DeleteFunc(left, transfer.IsVersionPod)) == 0, err
 }
 
