@@ -157,7 +157,9 @@ func (a *Agent) Run(ctx context.Context) error {
 // takeTurns takes turns until the context ends.
 func (a *Agent) takeTurns(ctx context.Context) {
 	for ctx.Err() == nil {
-		a.wait(ctx, a.turn(ctx))
+		pause := a.turn(ctx)
+		a.endHung(ctx)
+		a.wait(ctx, pause)
 	}
 }
 

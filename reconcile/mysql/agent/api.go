@@ -18,7 +18,7 @@ const (
 	statusPath     = "/v1/status"
 	assignmentPath = "/v1/assignment"
 
-	// hungAfter is how long mysqld may accept connections without answering before kubelet restarts it.
+	// hungAfter is how long mysqld may accept connections without answering before the agent has it killed, and kubelet would restart it.
 	hungAfter = 2 * time.Minute
 	// stuckAfter is how long the agent's own loop may make no progress before kubelet restarts the agent.
 	stuckAfter = 3 * time.Minute

@@ -172,6 +172,17 @@ func (a *Agent) announceOpen(ctx context.Context) error {
 	return a.announce(ctx, supervisor.Open)
 }
 
+// endHung orders the supervisor to kill a mysqld that hangs, and to start another one. kubelet would take longer, and send a SIGTERM first.
+func (a *Agent) endHung(ctx context.Context) {
+	if a.start == "" || a.alive(time.Now()) == nil {
+		return
+	}
+	a.log.Info("mysqld has listened without an answer, or without a login, for too long, so the supervisor kills it", "limit", hungAfter.String())
+	if err := a.announce(ctx, supervisor.Kill); err != nil {
+		a.log.Info("cannot end mysqld, will try again", "error", err.Error())
+	}
+}
+
 // isStopping reports whether the container of mysqld stops.
 func (a *Agent) isStopping() bool {
 	a.mu.Lock()

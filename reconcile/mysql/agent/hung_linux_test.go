@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
+)
+
+// TestAHungMysqldIsKilled: mysqld answered more than two minutes ago, and the loop has looked since.
+func TestAHungMysqldIsKilled(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	short, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of a socket has 107 characters at most
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	layout.Run = short
+	a := newAgent(t, layout, memberState())
+	hangs := supervisor.Supervisor{
+		Command: []string{"/bin/sleep", "60"}, RunDir: short, Log: t.Output(), Wait: waitFor, Attributes: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	}
+	exited := make(chan int, 1)
+	go func() {
+		status, err := hangs.Run(context.WithoutCancel(t.Context()), make(chan os.Signal))
+		if err != nil {
+			t.Errorf("the supervisor ends with %v", err)
+		}
+		exited <- status
+	}()
+	watching, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	for a.currentStart() == "" && watching.Err() == nil {
+		once, done := context.WithCancel(watching)
+		_ = supervisor.Watch(once, supervisor.Socket(short), func(now supervisor.State) { a.supervised(now); done() })
+		done()
+	}
+	a.followStart()
+	now := time.Now()
+	a.answered, a.looked = now.Add(-hungAfter+time.Minute), now
+	a.endHung(t.Context())
+	select {
+	case status := <-exited:
+		t.Fatalf("mysqld is ended after a minute, with %d", status)
+	case <-time.After(50 * time.Millisecond):
+	}
+	a.answered = now.Add(-hungAfter - time.Second)
+	a.endHung(t.Context())
+	select {
+	case status := <-exited:
+		if status != 128+int(syscall.SIGKILL) {
+			t.Errorf("mysqld ended with %d", status)
+		}
+	case <-watching.Done():
+		t.Error("mysqld is not killed")
+	}
+}
