@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // SetReadOnly makes mysqld refuse writes of every client, also of those with CONNECTION_ADMIN (manual, "super_read_only"). It waits for
@@ -40,10 +41,26 @@ func (s *Server) AcceptWrites(ctx context.Context, acks int, permit func(context
 		return fmt.Errorf("accept writes: %w", err)
 	}
 	// Clearing read_only clears super_read_only with it (manual, "super_read_only").
-	if _, err := one.ExecContext(ctx, "SET GLOBAL read_only = OFF"); err != nil {
+	var isClosed bool
+	if _, err := one.ExecContext(ctx, "SET GLOBAL read_only = IF("+inTime(time.Now())+", 0, 1)"); err != nil {
 		return fmt.Errorf("accept writes: %w", err)
 	}
+	if err := one.QueryRowContext(ctx, "SELECT @@GLOBAL.read_only").Scan(&isClosed); err != nil {
+		return fmt.Errorf("accept writes: %w", err)
+	}
+	if isClosed {
+		return fmt.Errorf("accept writes: mysqld ran the statement more than %s after it was sent, so it had no effect; the agent tries again", lateAfter)
+	}
 	return nil
+}
+
+// lateAfter is how long after it was sent a statement may weaken what protects data. mysqld reads statements of a client that has given up
+// and gone, when it runs again after it was stopped (SIGSTOP) or its machine was paused; by then, the operator may have decided otherwise.
+const lateAfter = 5 * time.Second
+
+// inTime returns an SQL condition that is false when mysqld evaluates it too late. mysqld and the agent have the same clock.
+func inTime(sent time.Time) string {
+	return fmt.Sprintf("UNIX_TIMESTAMP(SYSDATE(6)) < %d.%06d", sent.Add(lateAfter).Unix(), sent.Add(lateAfter).Nanosecond()/1000)
 }
 
 // LimitTransactions limits what one transaction may write to the binary log, in bytes, for connections and appliers that start from now on
@@ -115,17 +132,28 @@ func (s *Server) EnforceAcks(ctx context.Context, acks int) error {
 	}
 	var statements []string
 	if status["Rpl_semi_sync_source_status"] != "ON" {
-		statements = append(statements, "SET GLOBAL rpl_semi_sync_source_enabled = OFF")
+		statements = append(statements, disableAcks(time.Now()))
 	}
 	return s.exec(ctx, what, append(statements,
-		fmt.Sprintf("SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = %d", acks), "SET GLOBAL rpl_semi_sync_source_timeout = "+SemiSyncTimeout,
+		enforceCount(time.Now(), acks),
+		"SET GLOBAL rpl_semi_sync_source_timeout = "+SemiSyncTimeout,
 		"SET GLOBAL rpl_semi_sync_source_wait_point = AFTER_SYNC", "SET GLOBAL rpl_semi_sync_source_wait_no_replica = ON",
 		"SET GLOBAL rpl_semi_sync_source_enabled = ON")...)
 }
 
+// enforceCount returns a statement that lowers the number of acknowledgements only in time.
+func enforceCount(sent time.Time, acks int) string {
+	return fmt.Sprintf("SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = CAST(IF(%s, %d, GREATEST(%[2]d, @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count)) AS UNSIGNED)",
+		inTime(sent), acks)
+}
+
 // StopEnforcingAcks lets commits return without acknowledgements, also those that wait now.
 func (s *Server) StopEnforcingAcks(ctx context.Context) error {
-	return s.exec(ctx, "stop enforcing acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = OFF")
+	return s.exec(ctx, "stop enforcing acknowledgements", disableAcks(time.Now()))
+}
+
+func disableAcks(sent time.Time) string {
+	return "SET GLOBAL rpl_semi_sync_source_enabled = IF(" + inTime(sent) + ", 0, @@GLOBAL.rpl_semi_sync_source_enabled)"
 }
 
 // StartAcknowledging turns a replica's acknowledgements on. They begin when its receiver connects next.
