@@ -47,9 +47,6 @@ func runInit(_ context.Context, p cli.Process) error {
 		// The volume can hold data anyway. mysqld's own default sizes remain.
 		fmt.Fprintf(p.Err, "%s: the size of the volume is not known: %v\n", agent.Program, err)
 	}
-	if who.Machine, err = agent.Machine(); err != nil {
-		fmt.Fprintf(p.Err, "%s: a failure of the machine cannot be noticed: %v\n", agent.Program, err)
-	}
 	who.Tell = p.Err
 	if err := agent.InstallSupervisor(agent.ProgramDir); err != nil {
 		return err
@@ -73,7 +70,11 @@ func runAgent(ctx context.Context, p cli.Process) error {
 }
 
 func serve(ctx context.Context, log logr.Logger) error {
-	sidecar, err := agent.New(agent.PodLayout(), rootAbsent(), log)
+	life, err := agent.Life()
+	if err != nil {
+		log.Info("cannot notice a failure of the machine", "error", err.Error())
+	}
+	sidecar, err := agent.New(agent.PodLayout(), life, rootAbsent(), log)
 	if err != nil {
 		return err
 	}

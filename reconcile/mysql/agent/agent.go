@@ -6,7 +6,6 @@ package agent
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -44,6 +43,12 @@ type Agent struct {
 	copies copyBackoff
 	// survey is the last look at transactions, and its time. Only the loop uses it.
 	survey survey
+	// recall is what a forgetful member must have before it is a witness again, recallHost the primary that it was seen on. Only the loop uses
+	// both.
+	recall     replication.GTIDSet
+	recallHost string
+	// openedAt is when the loop last tried to let clients write. Only the loop uses it.
+	openedAt time.Time
 	// commits is the last look at commits, stand at those that wait for acknowledgements. Only the loop uses both.
 	commits commits
 	stand   commitStand
@@ -110,13 +115,18 @@ type Agent struct {
 }
 
 // New reads the member's state and accounts. Run does the work. With rootAbsent the agent leaves root@'%' alone.
-func New(layout Layout, rootAbsent bool, log logr.Logger) (*Agent, error) {
+//
+// life identifies the Pod on this boot of its machine; empty if that is not known.
+func New(layout Layout, life string, rootAbsent bool, log logr.Logger) (*Agent, error) {
 	kept, found, err := loadState(layout.stateFile())
 	if err != nil {
 		return nil, err
 	}
 	if !found {
 		return nil, fmt.Errorf("%s does not exist: the init container has not run", layout.stateFile())
+	}
+	if kept, err = recordLife(layout, kept, life, log); err != nil {
+		return nil, err
 	}
 	inForce, err := layout.keptPasswords()
 	if err != nil {
@@ -151,7 +161,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		interrupt()
 	}
-	return a.recordFlush()
+	return a.recordFlush(context.WithoutCancel(ctx))
 }
 
 // takeTurns takes turns until the context ends.
@@ -191,7 +201,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	local.Hollow = a.judge(ctx, local)
 	step := replication.NextStep(local)
 	a.learn(local, step)
-	a.remember(ctx, local)
+	a.remember(local)
 	if observed.LoginsHang {
 		step.Message += "; no client can log in while a statement about accounts waits for an acknowledgement"
 	}
@@ -242,45 +252,6 @@ func (a *Agent) look(ctx context.Context) (mysqld.Observed, error) {
 	return a.local.Observe(bounded)
 }
 
-// unanswered records that mysqld does not answer.
-func (a *Agent) unanswered(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.looked = time.Now()
-	if mysqld.IsNotListening(err) {
-		a.answered = time.Time{}
-	}
-	a.hung = a.hungSince(err)
-	if a.status.State != replication.StateStarting {
-		a.log.Info("mysqld does not answer", "error", err.Error())
-	}
-	a.forgetAnswers()
-	a.status.Message = "mysqld does not answer: " + err.Error()
-	if a.mysqld.Ended != "" {
-		a.status.Message += "; the last one ended: " + a.mysqld.Ended
-	}
-}
-
-// forgetAnswers removes from the report what only a mysqld that answers can say. The caller must hold the lock.
-func (a *Agent) forgetAnswers() {
-	a.status.State = replication.StateStarting
-	a.status.Writable, a.status.Acknowledging = false, false
-	a.status.AcksEnforced, a.status.AckClients = 0, 0
-	a.status.Transactions.CommitWaitSeconds = 0
-}
-
-// hungSince returns since when mysqld has listened without answering. It is zero if mysqld has answered before, does not listen, or
-// returned an error.
-func (a *Agent) hungSince(err error) time.Time {
-	switch {
-	case !a.answered.IsZero() || !errors.Is(err, context.DeadlineExceeded):
-		return time.Time{}
-	case a.hung.IsZero():
-		return a.looked
-	}
-	return a.hung
-}
-
 // localView collects what the next step depends on.
 func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	a.mu.Lock()
@@ -300,7 +271,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	a.room = a.room.Observe(now, observed.Server)
 	local := replication.Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, CredentialsCurrent: a.pointed, DisconnectedFor: now.Sub(a.heard),
-		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.kept.IsForgetful,
+		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.mustLookAtSource(),
 	}
 	if a.kept.TablesWithoutRows != nil {
 		local.TablesWithoutRows = a.kept.TablesWithoutRows.Tables

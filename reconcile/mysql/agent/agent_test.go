@@ -148,7 +148,7 @@ func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
 		if status := member.Status(); status.Last == nil || status.Last.Acks != 1 || status.Held.Revision != 7 {
 			t.Errorf("%s the restart the agent reports %+v", life, status)
 		}
-		restarted, err := New(layout, false, member.log)
+		restarted, err := New(layout, "", false, member.log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestAssignWakesTheLoopOnce(t *testing.T) {
 func TestNewNeedsThePreparedVolume(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
-	if _, err := New(layout, false, newAgent(t, newLayout(t), memberState()).log); err == nil {
+	if _, err := New(layout, "", false, newAgent(t, newLayout(t), memberState()).log); err == nil {
 		t.Error("an agent starts with a volume that the init container has not prepared")
 	}
 }

@@ -16,6 +16,7 @@ const (
 // The environment that Program reads.
 const (
 	EnvPod     = "POD_NAME"
+	EnvPodUID  = "POD_UID"
 	EnvHost    = "MEMBER_HOST"
 	EnvCluster = "CLUSTER_NAME"
 	// EnvSettings has the settings that all members share.

@@ -4,75 +4,113 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"os"
 	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // bootIDFile is random for each boot of the machine (random(4)).
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
-// Machine returns the boot ID of this machine.
-func Machine() (string, error) {
-	text, err := os.ReadFile(bootIDFile)
+// Life identifies this Pod on this boot of its machine. What mysqld wrote in another life may not have reached the disk, unless it was
+// flushed.
+func Life() (string, error) {
+	boot, err := os.ReadFile(bootIDFile)
 	if err != nil {
 		return "", fmt.Errorf("read which boot of the machine this is: %w", err)
 	}
-	return strings.TrimSpace(string(text)), nil
+	return strings.TrimSpace(string(boot)) + "/" + os.Getenv(EnvPodUID), nil
 }
 
-// startingOn returns the state for a start of mysqld on a machine. mysqld writes its relay log without flushing it (sync_relay_log), and
-// the operating system flushes it later. So a replica whose machine has failed may have lost transactions that it has acknowledged.
-// A primary flushes its binary log with every commit.
-func (s state) startingOn(machine string) state {
-	if s.Machine != "" && s.Machine != machine && s.HeldRole == replication.RoleReplica {
+// livingIn returns the state for a life of the member. mysqld writes its relay log without flushing it (sync_relay_log), and the operating
+// system flushes it later. So a replica whose machine or volume has failed may have lost transactions that it has acknowledged. A primary
+// flushes its binary log with every commit.
+func (s state) livingIn(life string) state {
+	if s.Life != "" && s.Life != life && s.HeldRole == replication.RoleReplica {
 		s.IsForgetful = true
 	}
-	s.Machine = machine
+	s.Life = life
 	return s
 }
 
-// recordMachine records on which machine mysqld is about to start.
-func recordMachine(layout Layout, machine string) error {
-	kept, _, err := loadState(layout.stateFile())
-	if err != nil {
-		return err
+// recordLife records in which life mysqld runs, before the agent lets it acknowledge anything. A full volume must not stop the agent: the
+// record of the former life stays there, and the next agent finds it as well.
+func recordLife(layout Layout, kept state, life string, log logr.Logger) (state, error) {
+	if life == "" || kept.Life == life {
+		return kept, nil
 	}
-	next := kept.startingOn(machine)
-	if next.Machine == kept.Machine {
-		return nil
+	next := kept.livingIn(life)
+	err := saveAtStart(layout, next)
+	if isFull(err) {
+		log.Info("cannot record on which boot of its machine the member runs: the volume is full", "error", err.Error())
+		return next, nil
 	}
-	return saveAtStart(layout, next)
+	return next, err
 }
 
-// recordFlush flushes the volume after mysqld has ended, and records that. Then the member has lost nothing, even if its machine fails.
-func (a *Agent) recordFlush() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ends == 0 || a.mysqld.Running || a.kept.Machine == "" {
-		return nil // mysqld may run
+// recordFlush flushes the volume if mysqld has ended, and records that. Then the member loses nothing, even if its machine fails.
+func (a *Agent) recordFlush(ctx context.Context) error {
+	if !a.isEnded(ctx) {
+		return nil
 	}
 	if err := a.layout.flush(); err != nil {
 		return err
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	kept := a.kept
-	kept.Machine = ""
+	kept.Life = ""
 	return a.storeState(kept)
 }
 
-// remember records that a member that may have lost transactions has all of them again: it has what the primary had at this look, or is the
-// primary itself.
-func (a *Agent) remember(ctx context.Context, local replication.Observed) {
+// isEnded reports whether mysqld has certainly ended: its supervisor says so, or has ended, and mysqld with it.
+func (a *Agent) isEnded(ctx context.Context) bool {
+	a.mu.Lock()
+	now := a.mysqld
+	a.mu.Unlock()
+	if now.Start != "" && !now.Running && now.Stopping {
+		return true
+	}
+	open, err := (&net.Dialer{}).DialContext(ctx, "unix", supervisor.Socket(a.layout.Run))
+	if err == nil {
+		_ = open.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+}
+
+// mustLookAtSource reports whether a forgetful member has not looked at its primary yet. The caller must hold the lock.
+func (a *Agent) mustLookAtSource() bool {
+	return a.kept.IsForgetful && a.assignment != nil && a.assignment.SourceHost != a.recallHost
+}
+
+// remember records that a forgetful member has all transactions again: it has everything that its primary had when the member first looked
+// at it, or it is the primary itself. What the primary had in progress counts, because this member may have acknowledged it before.
+func (a *Agent) remember(local replication.Observed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	leads := a.kept.HeldRole == replication.RolePrimary && !local.Server.SuperReadOnly
-	if !a.kept.IsForgetful || !leads && !local.HasAllOfSource() {
+	if !a.kept.IsForgetful {
+		return
+	}
+	switch source := local.Source; {
+	case a.kept.HeldRole == replication.RolePrimary && !local.Server.SuperReadOnly:
+	case a.mustLookAtSource():
+		if source != nil && source.Err == "" {
+			a.recall, a.recallHost = source.Executed.Union(source.Pending), a.assignment.SourceHost
+		}
+		return
+	case a.assignment == nil || !local.Server.Executed.Union(local.Server.Channel.Retrieved).Contains(a.recall):
 		return
 	}
 	kept := a.kept
 	kept.IsForgetful = false
-	if err := a.storeState(kept); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+	if err := a.storeState(kept); err != nil {
 		a.log.Info("cannot record that the member has all transactions again, will try again", "error", err.Error())
 	}
 }

@@ -1,7 +1,14 @@
 package agent
 
 import (
+	"context"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
@@ -12,101 +19,133 @@ func TestAMachineThatFailsMakesAReplicaForgetful(t *testing.T) {
 	t.Parallel()
 	replica, primary := replication.RoleReplica, replication.RolePrimary
 	for name, test := range map[string]struct {
-		ranOn   string
+		former  string
 		role    replication.Role
 		before  bool
 		forgets bool
 	}{
-		"the same boot":                            {"now", replica, false, false},
-		"another boot":                             {"former", replica, false, true},
-		"another boot, of a primary":               {"former", primary, false, false},
-		"all was flushed before":                   {"", replica, false, false},
-		"another boot, of a member without a role": {"former", "", false, false},
-		"it was forgetful before":                  {"now", replica, true, true},
-	} {
-		got := state{Machine: test.ranOn, HeldRole: test.role, IsForgetful: test.before}.startingOn("now")
-		if got.IsForgetful != test.forgets || got.Machine != "now" {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
-func TestPrepareRecordsTheMachine(t *testing.T) {
-	t.Parallel()
-	layout := newLayout(t)
-	if err := saveState(layout.stateFile(), state{Data: replication.OriginMember, HeldRole: replication.RoleReplica, Machine: "former"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := recordMachine(layout, "now"); err != nil {
-		t.Fatal(err)
-	}
-	if kept := stateOf(t, layout); !kept.IsForgetful || kept.Machine != "now" {
-		t.Errorf("the state is %+v", kept)
-	}
-	if real, err := Machine(); err != nil || len(real) != 36 {
-		t.Errorf("the machine is %q: %v", real, err)
-	}
-}
-
-// TestAMemberThatStopsCleanlyForgetsNothing: the agent outlives mysqld, and flushes the volume.
-func TestAMemberThatStopsCleanlyForgetsNothing(t *testing.T) {
-	t.Parallel()
-	kept := state{Data: replication.OriginMember, HeldRole: replication.RoleReplica, Machine: "now"}
-	for name, test := range map[string]struct {
-		told []supervisor.State
-		want string
-	}{
-		"it ended":                            {[]supervisor.State{{Start: "a", Running: true}, {Start: "a"}}, ""},
-		"its container ended":                 {[]supervisor.State{{Start: "a", Running: true}, {}}, ""},
-		"it runs, and its agent stops":        {[]supervisor.State{{Start: "a", Running: true}}, "now"},
-		"its supervisor has not answered yet": {nil, "now"},
-		"the next one runs":                   {[]supervisor.State{{Start: "a"}, {Start: "b", Running: true}}, "now"},
+		"the same life": {"boot/pod", replica, false, false},
+		"another boot":  {"former/pod", replica, false, true},
+		"another Pod, whose volume may have failed": {"boot/former", replica, false, true},
+		"another boot, of a primary":                {"former/pod", primary, false, false},
+		"another boot, of a member without a role":  {"former/pod", "", false, false},
+		"all was flushed before":                    {"", replica, false, false},
+		"it was forgetful before":                   {"boot/pod", replica, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			layout := newLayout(t)
-			a := newAgent(t, layout, kept)
-			for _, now := range test.told {
-				a.supervised(now)
-			}
-			if err := a.recordFlush(); err != nil {
+			kept := state{Life: test.former, HeldRole: test.role, IsForgetful: test.before}
+			if err := saveState(layout.stateFile(), kept); err != nil {
 				t.Fatal(err)
 			}
-			if got := stateOf(t, layout).Machine; got != test.want {
-				t.Errorf("the machine on record is %q, want %q", got, test.want)
+			got, err := recordLife(layout, kept, "boot/pod", logr.Discard())
+			if stored := stateOf(t, layout); err != nil || got.IsForgetful != test.forgets || got.Life != "boot/pod" || stored.IsForgetful != test.forgets || stored.Life != "boot/pod" {
+				t.Errorf("the state is %+v, stored is %+v: %v", got, stored, err)
 			}
 		})
 	}
 }
 
-// TestAForgetfulMemberRemembers when it has everything that the primary had at one look.
-func TestAForgetfulMemberRemembers(t *testing.T) {
-	t.Parallel()
-	layout := newLayout(t)
-	a := newAgent(t, layout, state{Data: replication.OriginMember, HeldRole: replication.RoleReplica, Machine: "now", IsForgetful: true})
-	if !a.Status().IsForgetful {
-		t.Fatal("the agent does not report it")
+func TestLifeIsThatOfThePodAndTheBoot(t *testing.T) {
+	t.Setenv(EnvPodUID, "0815")
+	if life, err := Life(); err != nil || len(life) != 36+len("/0815") || !strings.HasSuffix(life, "/0815") {
+		t.Errorf("the life is %q: %v", life, err)
 	}
-	all, err := replication.ParseGTIDSet("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9")
+}
+
+// TestAMemberThatStopsCleanlyForgetsNothing: the agent outlives mysqld, and flushes the volume. An agent that stops alone knows that it has
+// not outlived mysqld.
+func TestAMemberThatStopsCleanlyForgetsNothing(t *testing.T) {
+	t.Parallel()
+	short, err := os.MkdirTemp("", "f") //nolint:usetesting // the path of a socket has 107 characters at most
 	if err != nil {
 		t.Fatal(err)
 	}
-	has := replication.Server{Channel: replication.Channel{Retrieved: all}}
-	for name, test := range map[string]struct {
-		local replication.Observed
-		want  bool
-	}{
-		"the primary was not looked at": {replication.Observed{Server: has}, true},
-		"the look failed":               {replication.Observed{Server: has, Source: &replication.Source{Err: "no route"}}, true},
-		"it lacks transactions":         {replication.Observed{Source: &replication.Source{Executed: all}}, true},
-	} {
-		a.remember(t.Context(), test.local)
-		if got := a.Status().IsForgetful; got != test.want {
-			t.Errorf("%s: forgetful %t, want %t", name, got, test.want)
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	layout := newLayout(t)
+	layout.Run = short
+	if err := saveState(layout.stateFile(), state{Data: replication.OriginMember, HeldRole: replication.RoleReplica}); err != nil {
+		t.Fatal(err)
+	}
+	signals, exited := make(chan os.Signal, 1), make(chan error, 1)
+	stands := supervisor.Supervisor{
+		Command: []string{"/bin/sleep", "60"}, RunDir: short, Log: t.Output(), Wait: waitFor, Attributes: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	}
+	go func() {
+		_, err := stands.Run(context.WithoutCancel(t.Context()), signals)
+		exited <- err
+	}()
+	// stops runs an agent until it knows that mysqld runs, or has ended, and returns the life on record after that.
+	stops := func(runs bool) string {
+		t.Helper()
+		if err := layout.keepPasswords(nil); err != nil {
+			t.Fatal(err)
+		}
+		a, err := New(layout, "boot/pod", false, logr.Discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if life := stateOf(t, layout).Life; life != "boot/pod" {
+			t.Errorf("an agent that starts records the life %q", life)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		ended := make(chan error, 1)
+		go func() { ended <- a.Run(ctx) }()
+		for runs && a.currentStart() == "" && ctx.Err() == nil {
+			<-time.After(time.Millisecond)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		return stateOf(t, layout).Life
+	}
+	if life := stops(true); life != "boot/pod" {
+		t.Errorf("while mysqld runs, an agent that stops leaves the life %q on record", life)
+	}
+	signals <- syscall.SIGTERM
+	if err := <-exited; err != nil {
+		t.Fatal(err)
+	}
+	if life := stops(false); life != "" {
+		t.Errorf("after mysqld has ended, an agent that stops leaves the life %q on record", life)
+	}
+}
+
+// TestAForgetfulMemberRemembers when it has everything that the primary had at its first look, also while clients write on the primary.
+func TestAForgetfulMemberRemembers(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	a := newAgent(t, layout, state{Data: replication.OriginMember, HeldRole: replication.RoleReplica, Life: "boot/pod", IsForgetful: true})
+	if !a.Status().IsForgetful {
+		t.Fatal("the agent does not report it")
+	}
+	order := assignment(a, 1, "db-0")
+	if err := a.Assign(order); err != nil {
+		t.Fatal(err)
+	}
+	has := func(text string) replication.GTIDSet {
+		set, err := replication.ParseGTIDSet("3e11fa47-71ca-11e1-9e33-c80aa9429562:" + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	look := func(when, own string, source *replication.Source, mustLook, forgetful bool) {
+		t.Helper()
+		a.remember(replication.Observed{Server: replication.Server{Channel: replication.Channel{Retrieved: has(own)}}, Source: source})
+		if is := a.localView(someObservation()).IsForgetful; is != mustLook {
+			t.Errorf("%s it must look at its primary: %t", when, is)
+		}
+		if is := a.Status().IsForgetful; is != forgetful || stateOf(t, layout).IsForgetful != forgetful {
+			t.Errorf("%s it is forgetful: %t", when, is)
 		}
 	}
-	a.remember(t.Context(), replication.Observed{Server: has, Source: &replication.Source{Executed: all}})
-	if a.Status().IsForgetful || stateOf(t, layout).IsForgetful {
-		t.Error("a member that has everything is still forgetful")
-	}
+	look("before it has looked at the primary", "1-9", nil, true, true)
+	look("after a look that failed", "1-9", &replication.Source{Err: "no route"}, true, true)
+	look("at its first look", "1-7", &replication.Source{Executed: has("1-8"), Pending: has("9")}, false, true)
+	look("without a commit that was in progress", "1-8", nil, false, true)
+	look("with everything", "1-9", &replication.Source{Executed: has("1-99")}, false, false)
 }

@@ -28,8 +28,6 @@ type Identity struct {
 	Given sizing.Resources
 	// RootAbsent reports whether the agent leaves root@'%' alone once there is data.
 	RootAbsent bool
-	// Machine is the boot ID of the machine; empty if it cannot be read.
-	Machine string
 	// Tell receives messages that a user should see although the member starts; nil discards them.
 	Tell io.Writer
 }
@@ -48,11 +46,6 @@ func Prepare(layout Layout, who Identity) error {
 	serverID, err := chooseServerID(layout, who.Ordinal, cmp.Or[io.Writer](who.Tell, io.Discard))
 	if err != nil {
 		return err
-	}
-	if who.Machine != "" {
-		if err := recordMachine(layout, who.Machine); err != nil {
-			return err
-		}
 	}
 	tuned, own := sizing.TuneWithConfig(who.Given, who.Settings).Config(), memberSettings(layout, who, serverID)
 	base := tuned + who.Settings + own

@@ -58,7 +58,7 @@ func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMe
 	}
 	rootfs.NewData(t, m.rootfs, m.layout.DataDir())
 	m.start(t)
-	if m.agent, err = New(m.layout, false, logr.Discard()); err != nil {
+	if m.agent, err = New(m.layout, "", false, logr.Discard()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -29,9 +29,10 @@ type state struct {
 	Last *replication.Assignment `json:"last,omitempty"`
 	// TablesWithoutRows are the tables whose rows were missing when the data came; nil if the agent has not looked since.
 	TablesWithoutRows *missingRows `json:"lacking,omitempty"`
-	// Machine is the boot ID of the machine on which mysqld last ran; empty if all that it wrote has been flushed since, or if an agent stored
-	// the state that did not know the field. IsForgetful reports whether the member may have lost transactions that it has acknowledged.
-	Machine     string `json:"machine,omitempty"`
+	// Life identifies the Pod and the boot of its machine in which mysqld last ran; empty if all that it wrote has been flushed since, or if an
+	// agent stored the state that did not know the field. IsForgetful reports whether the member may have lost transactions that it has
+	// acknowledged.
+	Life        string `json:"life,omitempty"`
 	IsForgetful bool   `json:"forgetful,omitempty"`
 	// RestoredFrom is the backup that the volume's data began as; nil if it did not begin as a backup. It never changes, even if clients
 	// write to the data.

@@ -25,6 +25,9 @@ var errUnsupervised = errors.New("mysqld's supervisor has not said which mysqld 
 func (a *Agent) watchSupervisor(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := supervisor.Watch(ctx, supervisor.Socket(a.layout.Run), a.supervised)
+		if ctx.Err() != nil {
+			return // the agent ends, and mysqld may run
+		}
 		a.unsupervised(err)
 		select {
 		case <-ctx.Done():
@@ -95,6 +98,45 @@ func (a *Agent) hasEnded(message string) {
 	a.ends++
 }
 
+// unanswered records that mysqld does not answer.
+func (a *Agent) unanswered(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.looked = time.Now()
+	if mysqld.IsNotListening(err) {
+		a.answered = time.Time{}
+	}
+	a.hung = a.hungSince(err)
+	if a.status.State != replication.StateStarting {
+		a.log.Info("mysqld does not answer", "error", err.Error())
+	}
+	a.forgetAnswers()
+	a.status.Message = "mysqld does not answer: " + err.Error()
+	if a.mysqld.Ended != "" {
+		a.status.Message += "; the last one ended: " + a.mysqld.Ended
+	}
+}
+
+// forgetAnswers removes from the report what only a mysqld that answers can say. The caller must hold the lock.
+func (a *Agent) forgetAnswers() {
+	a.status.State = replication.StateStarting
+	a.status.Writable, a.status.Acknowledging = false, false
+	a.status.AcksEnforced, a.status.AckClients = 0, 0
+	a.status.Transactions.CommitWaitSeconds = 0
+}
+
+// hungSince returns since when mysqld has listened without answering. It is zero if mysqld has answered before, does not listen, or
+// returned an error.
+func (a *Agent) hungSince(err error) time.Time {
+	switch {
+	case !a.answered.IsZero() || !errors.Is(err, context.DeadlineExceeded):
+		return time.Time{}
+	case a.hung.IsZero():
+		return a.looked
+	}
+	return a.hung
+}
+
 // lookAtStart observes the mysqld that the supervisor started last. It fails if that one ends meanwhile.
 func (a *Agent) lookAtStart(ctx context.Context) (mysqld.Observed, error) {
 	a.followStart()
@@ -153,8 +195,10 @@ func (a *Agent) tell(ctx context.Context, observed mysqld.Observed) error {
 		}
 		a.answeredStart = a.start
 	}
+	// mysqld may still open after the agent has given up.
+	mayOpen := time.Since(a.openedAt) <= 2*mysqld.LateAfter
 	switch isOpen := !observed.Server.SuperReadOnly; {
-	case now.Stopping || now.Open == isOpen:
+	case now.Stopping || now.Open == isOpen || !isOpen && mayOpen:
 		return nil
 	case isOpen: // a user has opened it
 		return a.announce(ctx, supervisor.Open)
@@ -169,6 +213,7 @@ func (a *Agent) announce(ctx context.Context, verb supervisor.Verb) error {
 
 // announceOpen makes certain that this mysqld gets no SIGTERM from now on.
 func (a *Agent) announceOpen(ctx context.Context) error {
+	a.openedAt = time.Now()
 	return a.announce(ctx, supervisor.Open)
 }
 
@@ -195,12 +240,12 @@ func (a *Agent) close(ctx context.Context) {
 	a.followStart()
 	bounded, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	verb := supervisor.Closed
-	if err := a.local.CloseToClients(bounded); err != nil {
-		a.log.Info("cannot close mysqld, so the supervisor kills it: no client gets an answer, and the next start recovers", "error", err.Error())
-		verb = supervisor.Kill
+	err := a.local.CloseToClients(bounded, func() error { return a.announce(ctx, supervisor.Closed) })
+	if err == nil {
+		return
 	}
-	if err := a.announce(ctx, verb); err != nil {
+	a.log.Info("cannot close mysqld, so the supervisor kills it: no client gets an answer, and the next start recovers", "error", err.Error())
+	if err := a.announce(ctx, supervisor.Kill); err != nil {
 		a.log.Info("cannot stop mysqld, will try again", "error", err.Error())
 	}
 }

@@ -100,10 +100,7 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	if err != nil {
 		return reconcile.Outcome{}, err
 	}
-	if waits := known.waitForTrust(cluster, seen); waits != nil {
-		return outcome(cluster, blocked(cluster, *waits), stepEvery), nil
-	}
-	if waits, err := r.waitForRestore(ctx, cluster, seen); waits != nil || err != nil {
+	if waits, err := r.waitsFirst(ctx, cluster, seen, known); waits != nil {
 		return outcome(cluster, blocked(cluster, *waits), stepEvery), err
 	}
 	seen.bundle = known.bundle
@@ -131,6 +128,14 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	done := outcome(cluster, status, next)
 	done.Events = append(done.Events, result.hollow...)
 	return done, err
+}
+
+// waitsFirst reports what a cluster waits for before its members are decided on; nil for nothing.
+func (r *reconciler) waitsFirst(ctx context.Context, cluster v1.MySQLCluster, seen observed, known clusterMemory) (*report.Problem, error) {
+	if waits := known.waitForTrust(cluster, seen); waits != nil {
+		return waits, nil
+	}
+	return r.waitForRestore(ctx, cluster, seen)
 }
 
 // nextLook records how the cluster looks now, and returns the time until the next pass if no event comes first.

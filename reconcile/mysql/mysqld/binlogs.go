@@ -47,24 +47,33 @@ type ReceiverSession struct {
 	Peer netip.AddrPort
 }
 
-// ReceiverSessions lists the sessions of connected replicas.
+// ReceiverSessions lists the sessions of connected replicas. It uses the observing connection: while a statement about accounts waits for
+// acknowledgements, no other can log in.
 func (s *Server) ReceiverSessions(ctx context.Context) ([]ReceiverSession, error) {
-	var found []ReceiverSession
-	read := func(rows *sql.Rows) error {
-		var one ReceiverSession
-		var host string
-		if err := rows.Scan(&one.ID, &host); err != nil {
-			return err
-		}
-		colon := max(0, strings.LastIndex(host, ":"))
-		address, _ := netip.ParseAddr(strings.Trim(host[:colon], "[]")) // one that cannot be read is no peer's
-		port, _ := strconv.ParseUint(host[min(colon+1, len(host)):], 10, 16)
-		one.Peer = netip.AddrPortFrom(address.Unmap(), uint16(port))
-		found = append(found, one)
-		return nil
+	one, err := newSession(ctx, s.db)
+	if err != nil {
+		return nil, fmt.Errorf("look at the sessions: %w", err)
 	}
-	err := s.bounded(ctx, "SELECT ID, HOST FROM performance_schema.processlist WHERE USER = ? AND COMMAND LIKE 'Binlog Dump%'", read, ReplicationUser)
+	defer one.Close()
+	all, err := one.processes(ctx)
+	var found []ReceiverSession
+	for _, process := range all {
+		if process.user == ReplicationUser && strings.HasPrefix(process.command, "Binlog Dump") {
+			found = append(found, ReceiverSession{process.id, parsePeer(process.host)})
+		}
+	}
 	return found, err
+}
+
+// parsePeer reads the address and port of a client, such as 10.0.0.1:42210. The zero value is no client's.
+func parsePeer(host string) netip.AddrPort {
+	colon := max(0, strings.LastIndex(host, ":"))
+	address, err := netip.ParseAddr(strings.Trim(host[:colon], "[]"))
+	port, wrong := strconv.ParseUint(host[min(colon+1, len(host)):], 10, 16)
+	if err != nil || wrong != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(address.Unmap(), uint16(port))
 }
 
 // EndSession closes a client's connection.

@@ -20,13 +20,13 @@ const (
 	errNoSuchThread = 1094
 )
 
-// CloseToClients ends the sessions of all clients and makes mysqld refuse writes, so that it can be stopped. A client whose commit waits
-// for acknowledgements loses its connection. mysqld itself would tell it that the commit has succeeded.
+// CloseToClients ends the sessions of all clients and makes mysqld refuse writes, calls closed, and returns its error. closed stops mysqld.
+// A client whose commit waits for acknowledgements loses its connection. mysqld itself would tell it that the commit has succeeded.
 //
-// The order makes that certain. First, no client can log in any more. Then a lock lets no other commit begin, or waits to be granted, and
-// commits wait behind it. Then KILL closes the clients' connections at once. Only then commits need no acknowledgements any more: they end,
-// and have no client to tell. Sessions that still roll back then have no client either.
-func (s *Server) CloseToClients(ctx context.Context) error {
+// The order makes that certain. First, no client can log in any more. Then a lock lets no other write begin, or waits to be granted, and
+// writes wait behind it. Then KILL closes the clients' connections at once. Only then commits need no acknowledgements any more: they end,
+// and have no client to tell. Sessions that still roll back then have no client either. Until closed has returned, no client can log in.
+func (s *Server) CloseToClients(ctx context.Context, closed func() error) error {
 	looking, locking, err := s.admitNobody(ctx)
 	if err != nil {
 		return err
@@ -46,9 +46,12 @@ func (s *Server) CloseToClients(ctx context.Context) error {
 	for {
 		select {
 		case err := <-locking.done:
-			return err
+			if err != nil {
+				return err
+			}
+			return closed()
 		case <-rolledBack:
-			return nil
+			return closed()
 		case <-time.After(closeLook):
 		}
 		if err := looking.killOthers(ctx, locking.id); err != nil {
@@ -126,8 +129,9 @@ func (s *Server) admitNobody(ctx context.Context) (looking session, locking clos
 
 // process is a row of SHOW PROCESSLIST. performance_schema has the same, but not where it is OFF or has too little memory.
 type process struct {
-	id                   int64
-	user, command, state string
+	id             int64
+	user, host     string
+	command, state string
 }
 
 func (s session) processes(ctx context.Context) ([]process, error) {
@@ -146,7 +150,7 @@ func (s session) processes(ctx context.Context) ([]process, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look at the sessions: %w", err)
 		}
-		all = append(all, process{id, row["User"], row["Command"], row["State"]})
+		all = append(all, process{id, row["User"], row["Host"], row["Command"], row["State"]})
 	}
 	return all, rows.Err()
 }
@@ -177,7 +181,7 @@ func (s session) killOthers(ctx context.Context, locking int64) error {
 		return err
 	}
 	for _, one := range all {
-		isOwn := one.id == s.id || one.id == locking || one.user == "system user" || one.command == "Daemon"
+		isOwn := one.id == s.id || one.id == locking || one.user == "system user" && one.host == "" || one.command == "Daemon"
 		if isOwn || one.command == "Killed" {
 			continue
 		}

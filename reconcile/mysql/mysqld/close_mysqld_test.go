@@ -52,7 +52,7 @@ func TestCloseToClientsTellsNobodyMysqld(t *testing.T) {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := agent.CloseToClients(bounded); err != nil {
+	if err := agent.CloseToClients(bounded, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("closed after %s", time.Since(began))

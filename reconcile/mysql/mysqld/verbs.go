@@ -49,18 +49,18 @@ func (s *Server) AcceptWrites(ctx context.Context, acks int, permit func(context
 		return fmt.Errorf("accept writes: %w", err)
 	}
 	if isClosed {
-		return fmt.Errorf("accept writes: mysqld ran the statement more than %s after it was sent, so it had no effect; the agent tries again", lateAfter)
+		return fmt.Errorf("accept writes: mysqld ran the statement more than %s after it was sent, so it had no effect; the agent tries again", LateAfter)
 	}
 	return nil
 }
 
-// lateAfter is how long after it was sent a statement may weaken what protects data. mysqld reads statements of a client that has given up
+// LateAfter is how long after it was sent a statement may weaken what protects data. mysqld reads statements of a client that has given up
 // and gone, when it runs again after it was stopped (SIGSTOP) or its machine was paused; by then, the operator may have decided otherwise.
-const lateAfter = 5 * time.Second
+const LateAfter = 5 * time.Second
 
 // inTime returns an SQL condition that is false when mysqld evaluates it too late. mysqld and the agent have the same clock.
 func inTime(sent time.Time) string {
-	return fmt.Sprintf("UNIX_TIMESTAMP(SYSDATE(6)) < %d.%06d", sent.Add(lateAfter).Unix(), sent.Add(lateAfter).Nanosecond()/1000)
+	return fmt.Sprintf("UNIX_TIMESTAMP(SYSDATE(6)) < %d.%06d", sent.Add(LateAfter).Unix(), sent.Add(LateAfter).Nanosecond()/1000)
 }
 
 // LimitTransactions limits what one transaction may write to the binary log, in bytes, for connections and appliers that start from now on
@@ -123,7 +123,7 @@ const SemiSyncTimeout = "4294967295"
 // Replication"), and for nothing less: MySQL must not fall back to asynchronous replication by itself.
 //
 // MySQL switches it off if it runs out of memory for its list of transactions, or after a time-out, and leaves the variable ON. To set the
-// variable ON again does nothing then. No commit waits while it is switched off, so turning it off first releases none.
+// variable ON again does nothing then. While it is switched off, commits wait for nothing, so it may be turned off first.
 func (s *Server) EnforceAcks(ctx context.Context, acks int) error {
 	what := fmt.Sprintf("enforce %d acknowledgements", acks)
 	status, err := s.semiSyncStatus(ctx)

@@ -67,7 +67,7 @@ type Observed struct {
 	CredentialsCurrent bool
 	// DisconnectedFor is for how long the receiver has not been connected to the primary; 0 while it is connected.
 	DisconnectedFor time.Duration
-	// IsForgetful means that the member may have lost transactions that it has acknowledged.
+	// IsForgetful means that the member may have lost transactions that it has acknowledged, and has not observed its primary since.
 	IsForgetful bool
 	// RelayLogFull means that the member cannot receive more for now (Room).
 	RelayLogFull bool
@@ -327,11 +327,6 @@ func (l Observed) currentErrant() GTIDSet {
 		return l.Errant
 	}
 	return errantNotPending(l.Server, *l.Source)
-}
-
-// HasAllOfSource reports whether the member has every transaction that its primary had at this observation.
-func (l Observed) HasAllOfSource() bool {
-	return l.sourceObserved() && l.Server.Executed.Union(l.Server.Channel.Retrieved).Contains(l.Source.Executed)
 }
 
 // sourceObserved reports whether this observation of the primary succeeded.

@@ -80,7 +80,7 @@ func ownContainer(n Names, name, image string) *corev1ac.ContainerApplyConfigura
 	return corev1ac.Container().WithName(name).WithImage(image).WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(containerSecurity()).
-		WithEnv(fieldEnv(agent.EnvPod, "metadata.name"),
+		WithEnv(fieldEnv(agent.EnvPod, "metadata.name"), fieldEnv(agent.EnvPodUID, "metadata.uid"),
 			corev1ac.EnvVar().WithName(agent.EnvCluster).WithValue(n.Cluster),
 			corev1ac.EnvVar().WithName(agent.EnvHost).WithValue(n.Host("$("+agent.EnvPod+")"))).
 		WithResources(corev1ac.ResourceRequirements().
