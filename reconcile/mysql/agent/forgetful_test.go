@@ -119,8 +119,10 @@ func TestAForgetfulMemberRemembers(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
 	a := newAgent(t, layout, state{Data: replication.OriginMember, HeldRole: replication.RoleReplica, Life: "boot/pod", IsForgetful: true})
-	if !a.Status().IsForgetful {
-		t.Fatal("the agent does not report it")
+	observed := someObservation()
+	a.publish(observed, a.localView(observed), replication.Step{State: replication.StateReplicating, Message: "follows db-0"}, nil)
+	if is := a.Status(); !is.IsForgetful || !strings.Contains(is.Message, "may lack transactions") {
+		t.Fatalf("the agent reports %+v", is)
 	}
 	order := assignment(a, 1, "db-0")
 	if err := a.Assign(order); err != nil {

@@ -39,6 +39,9 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 		// Operators of all releases show this message, also an operator that does not know why the agent refuses it.
 		step.Message += "; " + a.refused
 	}
+	if a.kept.IsForgetful {
+		step.Message += "; it may lack transactions that it acknowledged before its machine or its volume failed"
+	}
 	changed := status.State != step.State || a.lastMessage != step.Message
 	if changed {
 		a.lastMessage, status.Message = step.Message, step.Message
