@@ -63,6 +63,13 @@ func TestLateStatementsHaveNoEffectMysqld(t *testing.T) {
 	if closed, acks := state(); !closed || acks != 2 {
 		t.Errorf("late: closed %t, %d acknowledgements", closed, acks)
 	}
+	refused := errors.New("mysqld stops")
+	if err := agent.AcceptWrites(t.Context(), 2, func(context.Context) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("without permission: %v", err)
+	}
+	if closed, _ := state(); !closed {
+		t.Error("mysqld takes writes without permission")
+	}
 	if err := agent.AcceptWrites(t.Context(), 2, permit); err != nil {
 		t.Fatal(err)
 	}
