@@ -75,8 +75,7 @@ type Agent struct {
 
 	mu   sync.Mutex
 	kept state
-	// mysqld is what the supervisor reported last; zero while it does not answer. wasOpen reports whether this mysqld has taken
-	// writes.
+	// mysqld is what the supervisor reported last; zero while it does not answer. wasOpen reports whether this mysqld has taken writes.
 	mysqld  supervisor.State
 	wasOpen bool
 	// ends counts the ends of mysqld, and followed those of which the loop knows. confirmable is the start that the operator may confirm: it

@@ -88,7 +88,7 @@ func (a *Agent) unsupervised(err error) {
 // hasEnded reports that mysqld has ended. Its successor may have other data or other plugins, and needs a new confirmation. The caller must
 // hold the lock.
 func (a *Agent) hasEnded(message string) {
-	a.log.Info("mysqld has ended or started", "message", message)
+	a.log.Info(message)
 	// The next start is like the first: recovery takes as long as it takes, and the probes must not interrupt it.
 	a.answered, a.hung = time.Time{}, time.Time{}
 	a.status.Boot, a.wasOpen = rand.Text(), false
