@@ -36,9 +36,12 @@ func volumeAt(t *testing.T, dir string) *Store {
 	return opened(t, Location{URL: "file:///shop/orders/nightly", VolumeDir: dir})
 }
 
+// opened opens a store that does not stall. A busy machine may take seconds.
 func opened(t *testing.T, location Location) *Store {
 	t.Helper()
-	return openedWith(t, location, testTuning())
+	patient := testTuning()
+	patient.stall = time.Minute
+	return openedWith(t, location, patient)
 }
 
 func openedWith(t *testing.T, location Location, tuning tuning) *Store {

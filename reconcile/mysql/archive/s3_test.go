@@ -341,7 +341,7 @@ func credentials(t *testing.T, bed *faultBed) {
 func slow(t *testing.T, bed *faultBed) {
 	t.Helper()
 	through := slowly(t, bed.url)
-	store := opened(t, bed.location(t, through, "slow"))
+	store := openedWith(t, bed.location(t, through, "slow"), testTuning())
 	began := time.Now()
 	_, manifest := backedUp(t, store, WriteOptions{PartSize: 1 << 30}, 3<<20)
 	if took := time.Since(began); took < testTuning().stall {
