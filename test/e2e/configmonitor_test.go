@@ -126,9 +126,7 @@ func TestConfigMonitorLab(t *testing.T) {
 	if after := p.frontends(); slices.ContainsFunc(after, func(pod string) bool { return slices.Contains(before, pod) }) {
 		t.Errorf("the Pods were %v and are %v: they were not restarted", before, after)
 	}
-	if events := p.run("get", "events", "-n", p.namespace, "--field-selector=reason=Restarted", "-o", "jsonpath={.items[*].message}"); !strings.Contains(events, "restarted: Deployment frontend") {
-		t.Errorf("the event tells what was restarted and why: %q", events)
-	}
+	p.hasEvent("Restarted", "restarted: Deployment frontend")
 
 	t.Log("a change of metadata restarts nothing, and a Pod without an owner is left alone")
 	p.run("patch", "deployment", "frontend", "-n", p.namespace, "--patch", labAvailable)

@@ -242,6 +242,15 @@ func (p *place) waitReady(want string, limit time.Duration) string {
 	return last
 }
 
+// hasEvent waits until there is an event with this reason and text. The operator writes events after the status that they explain.
+func (p *place) hasEvent(reason, text string) {
+	p.t.Helper()
+	p.wait("the event "+reason, answerLimit, func(ctx context.Context) (bool, string) {
+		found, err := p.kubectl.Run(ctx, "get", "events", "-n", p.namespace, "--field-selector=reason="+reason, "-o", "jsonpath={range .items[*]}event: {.message} {end}")
+		return err == nil && strings.Contains(found, "event: ") && strings.Contains(found, text), found
+	})
+}
+
 // start makes a ready cluster.
 func (p *place) start(replicas int, lines ...string) {
 	p.t.Helper()

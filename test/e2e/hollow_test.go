@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"testing"
 	"time"
 
@@ -42,9 +41,7 @@ func TestHollowTransactions(t *testing.T) {
 	p.exec(primary, "INSERT INTO shop.cache VALUES (2)")
 	p.waitValue(replica, "SELECT COUNT(*) FROM shop.cache WHERE id = 2", "1", hollowLimit)
 	p.isSame(primary, replica)
-	if events := p.run("get", "events", "-n", p.namespace, "-o", "jsonpath={.items[*].reason}"); !strings.Contains(events, "HollowTransactionsMatched") {
-		t.Errorf("nothing is told of it: %s", events)
-	}
+	p.hasEvent("HollowTransactionsMatched", "")
 }
 
 // isSame waits until two members have the same transactions. Meanwhile the replica has to serve.
