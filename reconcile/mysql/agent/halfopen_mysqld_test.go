@@ -15,19 +15,7 @@ import (
 // believe in the replica for a quarter of an hour, and so would mysqld.
 func TestAReplicaThatVanishesMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
-	leader, replica := startRealMember(t, ca), startRealMember(t, ca)
-	leader.leads(t, 1, 0)
-	leader.admits(t, ca, replica)
-	db := leader.open(t, "root", "root's", nil, ca)
-	execute(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT)")
-	replica.follows(t, leader)
-	order := *replica.agent.Status().Assignment
-	order.Acknowledge, order.InSync, order.Record.Revision = true, true, 2
-	if err := replica.agent.Assign(order); err != nil {
-		t.Fatal(err)
-	}
-	leader.leads(t, 2, 1)
-	leader.until(t, "the replica acknowledges", func() bool { return leader.agent.Status().AckClients == 1 })
+	leader, _, db := startAcknowledging(t, ca)
 
 	sessions, err := leader.agent.local.ReceiverSessions(t.Context())
 	if err != nil || len(sessions) != 1 || !sessions[0].Peer.IsValid() {

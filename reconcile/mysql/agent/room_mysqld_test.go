@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"database/sql"
 	"strings"
 	"testing"
 	"time"
@@ -10,15 +11,13 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
-// TestAFullRelayLogMysqld: a lock stops the applier of a replica whose acknowledgements the primary requires. The replica reports that its
-// relay log is full and stops acknowledging, so that the primary knows. When the lock is gone it acknowledges again.
-func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
-	sample.Rotate(t, 2)
-	ca := newAuthority(t)
-	leader, replica := startRealMember(t, ca), startRealMember(t, ca)
+// startAcknowledging starts a primary, whose commits wait for its only replica, with a table shop.orders. db is a client of root.
+func startAcknowledging(t *testing.T, ca authority) (leader, replica *realMember, db *sql.DB) {
+	t.Helper()
+	leader, replica = startRealMember(t, ca), startRealMember(t, ca)
 	leader.leads(t, 1, 0)
 	leader.admits(t, ca, replica)
-	db := leader.open(t, "root", "root's", nil, ca)
+	db = leader.open(t, "root", "root's", nil, ca)
 	execute(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, filler LONGTEXT)")
 	replica.follows(t, leader)
 	order := *replica.agent.Status().Assignment
@@ -27,12 +26,21 @@ func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time l
 		t.Fatal(err)
 	}
 	leader.leads(t, 2, 1)
+	leader.until(t, "the replica acknowledges", func() bool { return replica.agent.Status().Acknowledging && leader.agent.Status().AckClients == 1 })
+	return leader, replica, db
+}
+
+// TestAFullRelayLogMysqld: a lock stops the applier of a replica whose acknowledgements the primary requires. The replica reports that its
+// relay log is full and stops acknowledging, so that the primary knows. When the lock is gone it acknowledges again.
+func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	sample.Rotate(t, 2)
+	ca := newAuthority(t)
+	leader, replica, db := startAcknowledging(t, ca)
 	acknowledges := func(is bool) func() bool {
 		return func() bool {
 			return replica.agent.Status().Acknowledging == is && (leader.agent.Status().AckClients == 1) == is
 		}
 	}
-	leader.until(t, "the replica acknowledges", acknowledges(true))
 
 	t.Log("a client locks a table on the replica, and another writes on the primary")
 	there := replica.open(t, "root", "root's", nil, ca)
