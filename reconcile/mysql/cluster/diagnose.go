@@ -132,7 +132,7 @@ func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.Co
 			return &report.Problem{Reason: reasonServerFailed, Message: fmt.Sprintf("mysqld of %s was killed for using more memory than spec.resources.limits.memory allows", pod)}
 		}
 		if !strings.Contains(ended.Message, "[ERROR]") {
-			return nil // stopped, killed, or restarting after a copy: kubelet starts it again
+			return nil // stopped, killed, or restarting too often: kubelet starts it again
 		}
 		return &report.Problem{Reason: reasonServerFailed, Message: fmt.Sprintf("mysqld of %s ended: %s", pod, withRemedy(says, ended.Message))}
 	}

@@ -193,7 +193,7 @@ func (s *Server) PointToSource(ctx context.Context, source Source) error {
 	return nil
 }
 
-// Clone replaces this server's data with a copy of the donor's and stops mysqld, which kubelet starts again (manual, "Cloning Remote
+// Clone replaces this server's data with a copy of the donor's and stops mysqld, which its supervisor starts again (manual, "Cloning Remote
 // Data"). The caller must have verified that the donor has every transaction of this server. mysqld reads the donor with at most limit
 // bytes per second, in whole MiB.
 func (s *Server) Clone(ctx context.Context, donor Source, limit int64) error {

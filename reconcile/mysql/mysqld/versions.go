@@ -5,7 +5,7 @@ package mysqld
 //   - Plugins: semisync_source.so and semisync_replica.so since 8.0.26; the older semisync_master.so is not used.
 //   - SHOW REPLICA STATUS has had the column names used here since 8.0.22.
 //   - Tagged GTIDs since 8.3 (replication.ParseGTIDSet reads both forms).
-//   - CLONE INSTANCE ends with error 3707 when nothing supervises mysqld; mysqld then stops and kubelet starts it again
+//   - CLONE INSTANCE ends with error 3707 when nothing supervises mysqld; mysqld then stops and the supervisor starts it again
 //     (manual, "Cloning Remote Data"). Since 8.0.37 donor and recipient may differ in patch version, before that not.
 //   - mysql_native_password is off since 8.4 and gone in 9.0; all accounts made here use caching_sha2_password.
 const (

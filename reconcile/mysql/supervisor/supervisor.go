@@ -1,5 +1,5 @@
 // Package supervisor starts mysqld, starts it again after a crash, and decides how it is stopped. Its program is process 1 of the container
-// that runs mysqld, so no signal reaches mysqld otherwise.
+// that runs mysqld, and kubelet sends signals to it alone.
 //
 // On SIGTERM, mysqld tells sessions that wait for a replica's acknowledgement that their commits have succeeded (MySQL source,
 // ReplSemiSyncMaster::commitTrx; seen on 9.7.4). So a mysqld to which clients may write never gets a SIGTERM. The agent first ends its
