@@ -40,6 +40,9 @@ func (r Restorer) Act(ctx context.Context, client *reconcile.Client, cluster v1.
 		}
 		return r.askVersion(ctx, client, seen.server)
 	case actAskVersion:
+		if err := r.confirm(ctx, client); err != nil {
+			return err
+		}
 		return r.askVersion(ctx, client, seen.server)
 	case actDropVersion:
 		return client.Delete(ctx, transfer.Jobs(), seen.server.jobObject)
