@@ -49,9 +49,11 @@ type Agent struct {
 	recallHost string
 	// openedAt is when the loop last tried to let clients write. Only the loop uses it.
 	openedAt time.Time
-	// commits is the last look at commits, stand at those that wait for acknowledgements. Only the loop uses both.
+	// commits is the last look at commits, stand at those that wait for acknowledgements, sentAll at the replicas that they may wait for. Only
+	// the loop uses all three.
 	commits commits
 	stand   commitStand
+	sentAll sentAll
 	// measuredAt is when the agent last measured mysqld. Only the loop uses it.
 	measuredAt time.Time
 	// room is the last look at the space of the relay log. Only the loop uses it.
@@ -204,6 +206,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	if observed.LoginsHang {
 		step.Message += "; no client can log in while a statement about accounts waits for an acknowledgement"
 	}
+	observed.AckClients = a.ackClients(ctx, observed)
 	changed := a.publish(observed, local, step, silent)
 	if changed {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"database/sql"
 	"os/exec"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,11 +25,7 @@ func TestAReplicaThatVanishesMysqld(t *testing.T) { //nolint:paralleltest // its
 	}
 	lost := sessions[0].Peer
 	cut(t, leader.port, int(lost.Port()))
-	told := make(chan error, 1)
-	go func() {
-		_, err := db.ExecContext(context.WithoutCancel(t.Context()), "INSERT INTO shop.orders VALUES ()")
-		told <- err
-	}()
+	told := order(t, db)
 	began := time.Now()
 	leader.until(t, "its session is ended", func() bool {
 		sessions, err := leader.agent.local.ReceiverSessions(t.Context())
@@ -38,6 +36,57 @@ func TestAReplicaThatVanishesMysqld(t *testing.T) { //nolint:paralleltest // its
 		t.Errorf("the commit failed: %v", err)
 	}
 	t.Logf("the commit returns after %s", time.Since(began))
+}
+
+// TestAReplicaThatHangsMysqld: the only replica's mysqld hangs, but its machine still acknowledges packets. The primary's commit waits, and
+// the primary reports that no replica acknowledges. When the replica's mysqld continues, the commit is acknowledged and returns.
+func TestAReplicaThatHangsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	const limit = 30 * time.Second // the replica's agent kills its mysqld after two minutes
+	ca := newAuthority(t)
+	leader, replica, db := startAcknowledging(t, ca)
+
+	hung := replica.pid(t)
+	t.Cleanup(func() { _ = syscall.Kill(hung, syscall.SIGCONT) })
+	if err := syscall.Kill(hung, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	told := order(t, db)
+	began := time.Now()
+	leader.until(t, "no replica acknowledges", func() bool {
+		return leader.agent.Status().AckClients == 0 || time.Since(began) > limit
+	})
+	if status := leader.agent.Status(); status.AckClients > 0 {
+		t.Fatalf("after %s the primary reports %+v", limit, status)
+	}
+	t.Logf("no replica acknowledges after %s", time.Since(began))
+	if len(told) > 0 {
+		t.Errorf("the commit returned without an acknowledgement: %v", <-told)
+	}
+
+	began = time.Now()
+	if err := syscall.Kill(hung, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	leader.until(t, "the commit returns", func() bool { return len(told) > 0 })
+	t.Logf("the commit returns %s after the replica's mysqld continues", time.Since(began))
+	if err := <-told; err != nil {
+		t.Errorf("the commit failed: %v", err)
+	}
+	leader.until(t, "the replica acknowledges again", func() bool {
+		status := leader.agent.Status()
+		return replica.agent.Status().Acknowledging && status.AckClients == 1 && status.AcksEnforced == 1
+	})
+}
+
+// order inserts a row into shop.orders in the background.
+func order(t *testing.T, db *sql.DB) <-chan error {
+	t.Helper()
+	told := make(chan error, 1)
+	go func() {
+		_, err := db.ExecContext(context.WithoutCancel(t.Context()), "INSERT INTO shop.orders VALUES ()")
+		told <- err
+	}()
+	return told
 }
 
 // cut drops the packets of one connection over the loopback interface, in both directions.

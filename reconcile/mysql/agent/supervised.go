@@ -164,7 +164,7 @@ func (a *Agent) followStart() {
 	}
 	a.followed = ends
 	a.logbook, a.marked, a.patience = mysqld.HollowJudge{}, time.Time{}, logReadBackoff{}
-	a.room, a.commits, a.stand = replication.RelayLogMonitor{}, commits{}, commitStand{}
+	a.room, a.commits, a.stand, a.sentAll = replication.RelayLogMonitor{}, commits{}, commitStand{}, nil
 	a.survey.last = time.Time{}
 	// It has read the current certificate files, and the agent cannot see when. So the agent makes it load them again.
 	a.tls.unknown()

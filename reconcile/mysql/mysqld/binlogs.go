@@ -41,10 +41,12 @@ func (s *Server) Receivers(ctx context.Context) (int, error) {
 	return count, nil
 }
 
-// ReceiverSession is the session of a connected replica. Peer is where its receiver connects from.
+// ReceiverSession is the session of a connected replica. Peer is where its receiver connects from. SentAll reports whether mysqld has
+// sent the whole binary log to it.
 type ReceiverSession struct {
-	ID   int64
-	Peer netip.AddrPort
+	ID      int64
+	Peer    netip.AddrPort
+	SentAll bool
 }
 
 // ReceiverSessions lists the sessions of connected replicas. It uses the observing connection: while a statement about accounts waits for
@@ -59,11 +61,15 @@ func (s *Server) ReceiverSessions(ctx context.Context) ([]ReceiverSession, error
 	var found []ReceiverSession
 	for _, process := range all {
 		if process.user == ReplicationUser && strings.HasPrefix(process.command, "Binlog Dump") {
-			found = append(found, ReceiverSession{process.id, parsePeer(process.host)})
+			found = append(found, ReceiverSession{process.id, parsePeer(process.host), sentAll(process.state)})
 		}
 	}
 	return found, err
 }
+
+// sentAll reports whether a session waits for the binary log to grow. All releases' texts match: "Source has sent all binlog to replica;
+// waiting for more updates", or "Master" and "slave" in older ones.
+func sentAll(state string) bool { return strings.Contains(state, "has sent all binlog to") }
 
 // parsePeer reads the address and port of a client, such as 10.0.0.1:42210. The zero value is no client's.
 func parsePeer(host string) netip.AddrPort {

@@ -52,3 +52,19 @@ func TestReceiversThatWaitForRoom(t *testing.T) {
 		}
 	}
 }
+
+func TestSessionsThatHaveSentAll(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{
+		"Source has sent all binlog to replica; waiting for more updates": true,
+		"Master has sent all binlog to slave; waiting for more updates":   true,
+		"Sending binlog event to replica":                                 false,
+		"Finished reading one binlog; switching to next binlog":           false,
+		"Waiting to finalize termination":                                 false,
+		"":                                                                false,
+	} {
+		if got := sentAll(state); got != want {
+			t.Errorf("%q: %t", state, got)
+		}
+	}
+}
