@@ -74,7 +74,11 @@ func serve(ctx context.Context, log logr.Logger) error {
 	if err != nil {
 		log.Info("cannot notice a failure of the machine", "error", err.Error())
 	}
-	sidecar, err := agent.New(agent.PodLayout(), life, rootAbsent(), log)
+	who, err := memberIdentity()
+	if err != nil {
+		return err
+	}
+	sidecar, err := agent.New(agent.PodLayout(), who, life, log)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -229,7 +230,7 @@ func (m *simulatedMember) status() replication.Status {
 		TLS: agent.TLSDigest(m.mounted.authority, m.mounted.certificate),
 	}
 	if m.assignment != nil {
-		status.Silent = m.assignment.Silent
+		status.ObservedUnder, status.Silent = m.assignment.Record.Version(), m.assignment.Silent
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred
@@ -277,7 +278,7 @@ func (m *simulatedMember) receive() {
 		return
 	}
 	source, reachable := m.network.running[channel.SourceHost]
-	if !reachable {
+	if !reachable || !source.allows(m) {
 		channel.IO, channel.AckActive = "Connecting", false
 		return
 	}
@@ -286,6 +287,12 @@ func (m *simulatedMember) receive() {
 	}
 	channel.Retrieved = channel.Retrieved.Union(source.volume.executed)
 	m.volume.executed = m.volume.executed.Union(channel.Retrieved)
+}
+
+// allows reports whether the primary lets a member follow it.
+func (m *simulatedMember) allows(other *simulatedMember) bool {
+	name, _, _ := strings.Cut(other.host, ".")
+	return !m.readOnly && m.assignment != nil && slices.Contains(m.assignment.Receivers(), name)
 }
 
 func (m *simulatedMember) lookAtSource() *replication.Source {

@@ -14,10 +14,10 @@ import (
 // passwords are the passwords of the operator's accounts, by user name.
 type passwords map[string]string
 
-// ownUsers lists the operator's accounts, the agent's own last: once that account has its new password, the agent assumes that the others
-// have theirs.
+// ownUsers lists the passwords of the operator's accounts, the agent's own last: once that account has its new password, the agent assumes
+// that the others have theirs.
 func ownUsers() []string {
-	return []string{mysqld.ReplicationUser, mysqld.CloneUser, mysqld.AgentUser}
+	return []string{mysqld.ReplicationUsers, mysqld.CloneUser, mysqld.AgentUser}
 }
 
 // wantedPasswords reads the passwords of the cluster's Secret. kubelet replaces the files when the Secret changes.
@@ -117,7 +117,7 @@ func (a *Agent) admit(ctx context.Context, wanted passwords) error {
 	if maps.Equal(wanted, a.admitted) && boot == a.admittedAt {
 		return nil
 	}
-	for _, user := range []string{mysqld.ReplicationUser, mysqld.CloneUser} {
+	for _, user := range []string{mysqld.ReplicationUsers, mysqld.CloneUser} {
 		if err := a.local.SetOwnPasswordHere(ctx, user, wanted[user]); err != nil {
 			return err
 		}

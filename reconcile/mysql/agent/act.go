@@ -22,7 +22,7 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	bounded, cancel := context.WithTimeout(ctx, verbTimeout)
 	defer cancel()
 	if step.Verb == replication.VerbAcceptWrites {
-		return a.acceptWrites(bounded, local.Assignment.Acks)
+		return a.acceptWrites(bounded, *local.Assignment)
 	}
 	if step.Verb == replication.VerbPointToSource {
 		return a.pointToSource(bounded, *local.Assignment)
@@ -56,7 +56,7 @@ func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
 
 // startReceiving starts the receiver with the current password of the cluster's Secret. mysqld does not store it.
 func (a *Agent) startReceiving(ctx context.Context, verb replication.Verb) error {
-	account, err := a.layout.readAccount(mysqld.ReplicationUser)
+	account, err := a.layout.readAccountOf(mysqld.ReplicationUser(a.ordinal), mysqld.ReplicationUsers)
 	if err != nil {
 		return err
 	}
@@ -71,14 +71,20 @@ func (a *Agent) startReceiving(ctx context.Context, verb replication.Verb) error
 
 // acceptWrites first records that this data directory belongs to a cluster: from the first write on, the operator must never consider it
 // empty.
-func (a *Agent) acceptWrites(ctx context.Context, acks int) error {
+func (a *Agent) acceptWrites(ctx context.Context, order replication.Assignment) error {
 	if err := a.keepOrigin(replication.OriginMember); err != nil {
 		return err
 	}
 	if err := a.limitTransactions(ctx); err != nil {
 		return err
 	}
-	return a.local.AcceptWrites(ctx, acks, a.announceOpen)
+	allowed := order.Receivers()
+	a.receivers = receivers{}
+	if err := a.local.AcceptWrites(ctx, order.Acks, ordinalsOf(allowed), a.announceOpen); err != nil {
+		return err
+	}
+	a.receivers = receivers{start: a.start, known: true, allowed: allowed}
+	return nil
 }
 
 func (a *Agent) keepOrigin(origin replication.Origin) error {
@@ -105,8 +111,8 @@ func (a *Agent) storeState(kept state) error {
 	return nil
 }
 
-func (a *Agent) source(assignment replication.Assignment, user string) (mysqld.Source, error) {
-	account, err := a.layout.readAccount(user)
+func (a *Agent) source(assignment replication.Assignment, user, password string) (mysqld.Source, error) {
+	account, err := a.layout.readAccountOf(user, password)
 	if err != nil {
 		return mysqld.Source{}, err
 	}
@@ -117,7 +123,7 @@ func (a *Agent) source(assignment replication.Assignment, user string) (mysqld.S
 }
 
 func (a *Agent) pointToSource(ctx context.Context, assignment replication.Assignment) error {
-	source, err := a.source(assignment, mysqld.ReplicationUser)
+	source, err := a.source(assignment, mysqld.ReplicationUser(a.ordinal), mysqld.ReplicationUsers)
 	if err != nil {
 		return err
 	}
@@ -145,7 +151,7 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 		return fmt.Errorf("give the member a new server_uuid: %w", err)
 	}
 	a.begins()
-	donor, err := a.source(assignment, mysqld.CloneUser)
+	donor, err := a.source(assignment, mysqld.CloneUser, mysqld.CloneUser)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,9 @@ const (
 
 // Agent manages one mysqld.
 type Agent struct {
-	layout Layout
-	log    logr.Logger
+	layout  Layout
+	ordinal int
+	log     logr.Logger
 	// local is logged in with the password in inForce. Only the loop uses both.
 	local   *mysqld.Server
 	inForce passwords
@@ -54,6 +55,8 @@ type Agent struct {
 	commits commits
 	stand   commitStand
 	sentAll sentAll
+	// receivers are the members that this mysqld allows to follow it. Only the loop uses them.
+	receivers receivers
 	// measuredAt is when the agent last measured mysqld. Only the loop uses it.
 	measuredAt time.Time
 	// room is the last look at the space of the relay log. Only the loop uses it.
@@ -115,10 +118,10 @@ type Agent struct {
 	matching *replication.Matching
 }
 
-// New reads the member's state and accounts. Run does the work. With rootAbsent the agent leaves root@'%' alone.
+// New reads the member's state and accounts. Run does the work.
 //
 // life identifies the Pod on this boot of its machine; empty if that is not known.
-func New(layout Layout, life string, rootAbsent bool, log logr.Logger) (*Agent, error) {
+func New(layout Layout, who Identity, life string, log logr.Logger) (*Agent, error) {
 	kept, found, err := loadState(layout.stateFile())
 	if err != nil {
 		return nil, err
@@ -138,8 +141,8 @@ func New(layout Layout, life string, rootAbsent bool, log logr.Logger) (*Agent, 
 		return nil, err
 	}
 	agent := &Agent{
-		layout: layout, log: log, local: local, inForce: inForce, kept: kept,
-		root: rootPassword{layout: layout, absent: rootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1),
+		layout: layout, ordinal: who.Ordinal, log: log, local: local, inForce: inForce, kept: kept,
+		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1),
 	}
 	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, Boot: rand.Text()}
 	agent.reportKept()
@@ -185,7 +188,7 @@ func (a *Agent) wait(ctx context.Context, pause time.Duration) {
 
 // turn observes once and carries out at most one step. It returns how long to wait before the next turn.
 func (a *Agent) turn(ctx context.Context) time.Duration {
-	silent := a.silent()
+	under := a.follows()
 	observed, err := a.lookAtStart(ctx)
 	if err != nil {
 		a.unanswered(err)
@@ -207,7 +210,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		step.Message += "; no client can log in while a statement about accounts waits for an acknowledgement"
 	}
 	observed.AckClients = a.ackClients(ctx, observed)
-	changed := a.publish(observed, local, step, silent)
+	changed := a.publish(observed, local, step, under)
 	if changed {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
@@ -217,6 +220,9 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		return lookEvery
 	}
 	if !observed.LoginsHang {
+		if a.allowReceivers(ctx, local) {
+			return stepEvery // the operator may wait for a report that is made after this
+		}
 		a.maintain(ctx, step.State, observed)
 		a.match(ctx, observed)
 	}
@@ -229,16 +235,6 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		return lookEvery
 	}
 	return stepEvery
-}
-
-// silent returns the members that the operator reported to this primary as silent.
-func (a *Agent) silent() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.assignment == nil {
-		return nil
-	}
-	return a.assignment.Silent
 }
 
 func (a *Agent) look(ctx context.Context) (mysqld.Observed, error) {
@@ -311,7 +307,7 @@ func (a *Agent) lookAtSource(ctx context.Context, assignment replication.Assignm
 }
 
 func (a *Agent) observeSource(ctx context.Context, assignment replication.Assignment) (replication.Source, error) {
-	account, err := a.layout.readAccount(mysqld.ReplicationUser)
+	account, err := a.layout.readAccountOf(mysqld.ObserverUser, mysqld.ReplicationUsers)
 	if err != nil {
 		return replication.Source{}, err
 	}

@@ -148,7 +148,7 @@ func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
 		if status := member.Status(); status.Last == nil || status.Last.Acks != 1 || status.Held.Revision != 7 {
 			t.Errorf("%s the restart the agent reports %+v", life, status)
 		}
-		restarted, err := New(layout, "", false, member.log)
+		restarted, err := New(layout, Identity{}, "", member.log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestAMemberThatWaitsSaysWhyItRefusesItsOperator(t *testing.T) {
 	look := func() string {
 		observed := someObservation()
 		local := member.localView(observed)
-		member.publish(observed, local, replication.NextStep(local), nil)
+		member.publish(observed, local, replication.NextStep(local), followed{})
 		return member.Status().Message
 	}
 	if err := member.Assign(counted(6, 1, member.Status().Boot)); err == nil {
@@ -252,7 +252,7 @@ func TestAssignWakesTheLoopOnce(t *testing.T) {
 func TestNewNeedsThePreparedVolume(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
-	if _, err := New(layout, "", false, newAgent(t, newLayout(t), memberState()).log); err == nil {
+	if _, err := New(layout, Identity{}, "", newAgent(t, newLayout(t), memberState()).log); err == nil {
 		t.Error("an agent starts with a volume that the init container has not prepared")
 	}
 }
@@ -266,7 +266,7 @@ func TestEveryStartOfMysqldNeedsANewConfirmation(t *testing.T) {
 	see := func() {
 		observed := writing
 		local := member.localView(observed)
-		member.publish(observed, local, replication.NextStep(local), nil)
+		member.publish(observed, local, replication.NextStep(local), followed{})
 	}
 
 	first := boot()
@@ -317,7 +317,7 @@ func TestPublishReportsWhatIsCertain(t *testing.T) {
 	member := newAgent(t, newLayout(t), memberState())
 	primary := assignment(member, 1, "db-0")
 	primary.Role, primary.Silent = replication.RolePrimary, []string{"db-2"}
-	silentBefore := member.silent()
+	before := member.follows()
 	if err := member.Assign(primary); err != nil {
 		t.Fatal(err)
 	}
@@ -328,11 +328,19 @@ func TestPublishReportsWhatIsCertain(t *testing.T) {
 	if step.Verb != replication.VerbStopEnforcingAcks {
 		t.Fatalf("the step is %s", step.Verb)
 	}
-	member.publish(observed, local, step, silentBefore)
+	member.publish(observed, local, step, before)
 	if status := member.Status(); status.AcksEnforced != 0 || status.Silent != nil {
 		t.Errorf("the agent reports %d acknowledgements and the silent %v, though it is about to require none and looked before the assignment arrived", status.AcksEnforced, status.Silent)
 	}
-	member.publish(observed, local, step, member.silent())
+	member.publish(observed, local, step, member.follows())
+	if status := member.Status(); status.Silent != nil || status.ObservedUnder != (replication.Version{}) {
+		t.Errorf("the agent reports the silent %v under %v, whose accounts it has not locked", status.Silent, status.ObservedUnder)
+	}
+	member.receivers = receivers{start: member.start, known: true}
+	member.publish(observed, local, step, member.follows())
+	if got := member.Status().ObservedUnder; got != primary.Record.Version() {
+		t.Errorf("the agent observed itself under %v, want %v", got, primary.Record.Version())
+	}
 	if diff := cmp.Diff([]string{"db-2"}, member.Status().Silent); diff != "" {
 		t.Errorf("the silent members at its next look (-want +got):\n%s", diff)
 	}
@@ -358,7 +366,7 @@ func TestPublishReportsWhetherAReplicaMayStillAcknowledge(t *testing.T) {
 			observed := someObservation()
 			observed.Server.ReplicaAcks, observed.Server.Channel = test.on, replication.Channel{Configured: true, IO: test.io, SQL: "Yes", AckActive: test.active}
 			local := member.localView(observed)
-			member.publish(observed, local, replication.NextStep(local), nil)
+			member.publish(observed, local, replication.NextStep(local), followed{})
 			if got := member.Status().Acknowledging; got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
@@ -388,7 +396,7 @@ func TestOriginIsKeptBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
 	member := newAgent(t, layout, state{Data: replication.OriginFresh})
-	if err := member.acceptWrites(t.Context(), 0); err == nil {
+	if err := member.acceptWrites(t.Context(), replication.Assignment{}); err == nil {
 		t.Fatal("there is no mysqld, but the agent accepted writes")
 	}
 	if got := stateOf(t, layout).Data; got != replication.OriginMember {

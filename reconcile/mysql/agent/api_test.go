@@ -190,7 +190,7 @@ func TestProbesTellTheTruth(t *testing.T) {
 	observed := someObservation()
 	observed.Server.SuperReadOnly = false
 	local := member.localView(observed)
-	member.publish(observed, local, replication.NextStep(local), nil)
+	member.publish(observed, local, replication.NextStep(local), followed{})
 	for what, err := range map[string]error{"started": member.started(), "alive": member.alive(now), "turning": member.loopRunning(now), "ready": member.ready()} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -198,7 +198,7 @@ func TestProbesTellTheTruth(t *testing.T) {
 	}
 	observed.LoginsHang = true
 	member.answered = now.Add(-hungAfter - time.Second)
-	member.publish(observed, local, replication.NextStep(local), nil)
+	member.publish(observed, local, replication.NextStep(local), followed{})
 	if err := member.alive(now); err == nil {
 		t.Error("no client can log in to mysqld for too long, but mysqld counts as alive")
 	}
@@ -233,7 +233,7 @@ func TestALongRecoveryIsNotTakenForAHang(t *testing.T) {
 	member := newAgent(t, newLayout(t), memberState())
 	observed := someObservation()
 	local := member.localView(observed)
-	member.publish(observed, local, replication.NextStep(local), nil)
+	member.publish(observed, local, replication.NextStep(local), followed{})
 	_, err := member.look(t.Context())
 	if err == nil {
 		t.Fatal("there is no mysqld, but it answered")
@@ -289,7 +289,7 @@ func TestAPrimaryIsAskedToMatch(t *testing.T) {
 	observed := someObservation()
 	observed.Server.SuperReadOnly = false
 	local := s.agent.localView(observed)
-	s.agent.publish(observed, local, replication.NextStep(local), nil)
+	s.agent.publish(observed, local, replication.NextStep(local), followed{})
 	asked := replication.Matching{Epoch: 5, Primary: "db-0", Boot: order.Boot}
 	if err := asked.GTIDs.UnmarshalText([]byte("4e11fa47-71ca-11e1-9e33-c80aa9429562:1-3")); err != nil {
 		t.Fatal(err)

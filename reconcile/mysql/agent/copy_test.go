@@ -63,7 +63,7 @@ func TestAStepThatFailsIsToldOnce(t *testing.T) {
 	step := replication.Step{Verb: replication.VerbClone, State: replication.StateCloning, Message: "copies the data of db-0"}
 	cause := &copyWaitError{errors.New("no room")}
 	publish := func(step replication.Step) bool {
-		return a.publish(mysqld.Observed{}, replication.Observed{}, step, nil)
+		return a.publish(mysqld.Observed{}, replication.Observed{}, step, followed{})
 	}
 	says := func(when, want string) {
 		t.Helper()

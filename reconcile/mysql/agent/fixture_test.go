@@ -81,7 +81,7 @@ func newAgent(t *testing.T, layout Layout, kept state) *Agent {
 	if err := layout.keepPasswords(wanted); err != nil {
 		t.Fatal(err)
 	}
-	made, err := New(layout, "", false, logr.Discard())
+	made, err := New(layout, Identity{}, "", logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestAMemberThatStopsCleanlyForgetsNothing(t *testing.T) {
 		if err := layout.keepPasswords(nil); err != nil {
 			t.Fatal(err)
 		}
-		a, err := New(layout, "boot/pod", false, logr.Discard())
+		a, err := New(layout, Identity{}, "boot/pod", logr.Discard())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestAForgetfulMemberRemembers(t *testing.T) {
 	layout := newLayout(t)
 	a := newAgent(t, layout, state{Data: replication.OriginMember, HeldRole: replication.RoleReplica, Life: "boot/pod", IsForgetful: true})
 	observed := someObservation()
-	a.publish(observed, a.localView(observed), replication.Step{State: replication.StateReplicating, Message: "follows db-0"}, nil)
+	a.publish(observed, a.localView(observed), replication.Step{State: replication.StateReplicating, Message: "follows db-0"}, followed{})
 	if is := a.Status(); !is.IsForgetful || !strings.Contains(is.Message, "may lack transactions") {
 		t.Fatalf("the agent reports %+v", is)
 	}

@@ -39,10 +39,10 @@ func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:
 	}
 
 	t.Log("replicas connect with the current passwords of the Secret")
-	if err := os.WriteFile(m.layout.account(mysqld.ReplicationUser), []byte("later"), 0o600); err != nil {
+	if err := os.WriteFile(m.layout.account(mysqld.ReplicationUsers), []byte("later"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	replica := m.open(t, mysqld.ReplicationUser, "later", m.card(t), ca)
+	replica := m.open(t, mysqld.ObserverUser, "later", m.card(t), ca)
 	m.until(t, "a replica connects", func() bool { return replica.PingContext(t.Context()) == nil })
 
 	t.Log("a client creates an account")
@@ -87,20 +87,20 @@ func TestAPrimaryAdmitsMembersWithThePasswordsOfNow(t *testing.T) { //nolint:par
 	m.leads(t, 2, 1)
 	admits := func(password string) {
 		t.Helper()
-		if err := os.WriteFile(m.layout.account(mysqld.ReplicationUser), []byte(password), 0o600); err != nil {
+		if err := os.WriteFile(m.layout.account(mysqld.ReplicationUsers), []byte(password), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		replica := m.open(t, mysqld.ReplicationUser, password, m.card(t), ca)
+		replica := m.open(t, mysqld.ObserverUser, password, m.card(t), ca)
 		m.until(t, "a replica connects with "+password, func() bool { return replica.PingContext(t.Context()) == nil })
 	}
-	former := read(t, m.layout.account(mysqld.ReplicationUser))
+	former := read(t, m.layout.account(mysqld.ReplicationUsers))
 	admits("later")
 	m.crashes(t)
 	m.leads(t, 3, 1)
 	admits("later")
 	admits(former)
 	admits("last")
-	if err := os.WriteFile(m.layout.account(mysqld.ReplicationUser), []byte(former), 0o600); err != nil {
+	if err := os.WriteFile(m.layout.account(mysqld.ReplicationUsers), []byte(former), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m.leads(t, 4, 0)

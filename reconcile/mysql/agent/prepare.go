@@ -175,7 +175,7 @@ func writeBootstrap(layout Layout, bootstrap mysqld.Bootstrap) error {
 	if bootstrap.Agent, err = layout.readAccount(mysqld.AgentUser); err != nil {
 		return err
 	}
-	if bootstrap.Replication, err = layout.readAccount(mysqld.ReplicationUser); err != nil {
+	if bootstrap.Replication, err = layout.readAccount(mysqld.ReplicationUsers); err != nil {
 		return err
 	}
 	if bootstrap.Clone, err = layout.readAccount(mysqld.CloneUser); err != nil {
@@ -193,12 +193,15 @@ func writeBootstrap(layout Layout, bootstrap mysqld.Bootstrap) error {
 	return writeDurably(layout.bootstrapFile(), []byte(text), 0o640)
 }
 
-func (l Layout) readAccount(user string) (mysqld.Account, error) {
-	password, err := os.ReadFile(l.account(user))
+func (l Layout) readAccount(user string) (mysqld.Account, error) { return l.readAccountOf(user, user) }
+
+// readAccountOf returns an account with the password of this name.
+func (l Layout) readAccountOf(user, password string) (mysqld.Account, error) {
+	content, err := os.ReadFile(l.account(password))
 	if err != nil {
 		return mysqld.Account{}, fmt.Errorf("read the password of %s: %w", user, err)
 	}
-	return mysqld.Account{User: user, Password: string(password)}, nil
+	return mysqld.Account{User: user, Password: string(content)}, nil
 }
 
 // readRootPassword returns the Secret's value without one line break at its end, which files and heredocs leave there.

@@ -23,7 +23,7 @@ func (a *Agent) reportKept() {
 
 // publish updates the report from a look and a decision. It reports whether the state or its message changed. While a failed step is tried
 // again, the report keeps the error in its message.
-func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, step replication.Step, silent []string) bool {
+func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, step replication.Step, under followed) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.start != "" && (a.start != a.mysqld.Start || !a.mysqld.Running) {
@@ -47,7 +47,7 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 		a.lastMessage, status.Message = step.Message, step.Message
 	}
 	status.State, status.NeedsCopy = step.State, step.NeedsCopy
-	status.Silent = silent
+	status.ObservedUnder, status.Silent = under.version, under.silent
 	status.ServerUUID, status.Version = server.ServerUUID, observed.Version
 	status.Executed, status.Received = server.Executed, server.Executed.Union(server.Channel.Retrieved)
 	status.Pending, status.Hollow = server.Pending, step.Hollow

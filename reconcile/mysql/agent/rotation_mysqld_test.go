@@ -58,7 +58,7 @@ func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMe
 	}
 	rootfs.NewData(t, m.rootfs, m.layout.DataDir())
 	m.start(t)
-	if m.agent, err = New(m.layout, "", false, logr.Discard()); err != nil {
+	if m.agent, err = New(m.layout, Identity{Ordinal: 1}, "", logr.Discard()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -157,7 +157,7 @@ func (m *realMember) leads(t *testing.T, revision int64, acks int) {
 	t.Helper()
 	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
 	order := replication.Assignment{
-		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0"},
+		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", Joining: []string{"db-1"}},
 		Role: replication.RolePrimary, Boot: m.agent.Status().Boot, Acks: acks,
 	}
 	if err := m.agent.Assign(order); err != nil {
@@ -297,7 +297,7 @@ func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:parallelt
 	m.takes(t)
 	more()
 	for what, shown := range map[string][]tls.Certificate{"old": before, "new": m.card(t)} {
-		if err := m.open(t, mysqld.ReplicationUser, mysqld.ReplicationUser+"-pass", shown, next).PingContext(t.Context()); err != nil {
+		if err := m.open(t, mysqld.ObserverUser, mysqld.ReplicationUsers+"-pass", shown, next).PingContext(t.Context()); err != nil {
 			t.Errorf("a member that presents a certificate of the %s CA is refused: %v", what, err)
 		}
 	}
@@ -310,7 +310,7 @@ func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:parallelt
 	m.takes(t)
 	more()
 	writing.end(t)
-	if err := m.open(t, mysqld.ReplicationUser, mysqld.ReplicationUser+"-pass", before, next).PingContext(t.Context()); err == nil {
+	if err := m.open(t, mysqld.ObserverUser, mysqld.ReplicationUsers+"-pass", before, next).PingContext(t.Context()); err == nil {
 		t.Error("a member that presents a certificate of the old CA can connect")
 	}
 	latest := m.open(t, "root", "root's", nil, next)

@@ -121,6 +121,7 @@ func (a *Agent) unanswered(err error) {
 func (a *Agent) forgetAnswers() {
 	a.status.State = replication.StateStarting
 	a.status.Writable, a.status.Acknowledging = false, false
+	a.status.ObservedUnder, a.status.Silent = replication.Version{}, nil
 	a.status.AcksEnforced, a.status.AckClients = 0, 0
 	a.status.Transactions.CommitWaitSeconds = 0
 }

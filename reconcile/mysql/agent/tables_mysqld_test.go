@@ -30,9 +30,9 @@ func (m *realMember) admits(t *testing.T, ca authority, replica *realMember) {
 	t.Helper()
 	const short = "at most 32 characters"
 	for _, one := range []*realMember{m, replica} {
-		write(t, one.layout.account(mysqld.ReplicationUser), short)
+		write(t, one.layout.account(mysqld.ReplicationUsers), short)
 	}
-	db := m.open(t, mysqld.ReplicationUser, short, m.card(t), ca)
+	db := m.open(t, mysqld.ObserverUser, short, m.card(t), ca)
 	m.until(t, "the primary accepts the password", func() bool { return db.PingContext(t.Context()) == nil })
 }
 

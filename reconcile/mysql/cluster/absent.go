@@ -27,7 +27,8 @@ func absentInSync(cluster v1.MySQLCluster, seen observed) []string {
 }
 
 // confirmAbsent reads the members live that are in the record and gone according to the caches. The record would no longer count on them.
-// But the caches may be older than the record: another operator, whose record this pass reads, may have created these members since.
+// But the caches may be older than the record: another operator, whose record this pass reads, may have created these members since. The
+// primary would lock them out, and the record would promise less.
 func (r *reconciler) confirmAbsent(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen *observed) error {
 	absent := absentInSync(cluster, *seen)
 	if len(absent) == 0 {

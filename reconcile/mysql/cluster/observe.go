@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
@@ -59,6 +60,7 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 		return seen, err
 	}
 	askAgents(ctx, agents, cluster.Status.Primary, seen.members, seen.addresses())
+	r.noteUnheard(keyOf(cluster), &seen)
 	return seen, nil
 }
 
@@ -185,6 +187,28 @@ func askAgents(ctx context.Context, agents *agent.Client, primary string, member
 	}
 	all.Wait()
 }
+
+// noteUnheard notes for how long the members have not answered that did not answer now.
+func (r *reconciler) noteUnheard(key types.NamespacedName, seen *observed) {
+	for i := range seen.members {
+		member := &seen.members[i]
+		if member.Status != nil {
+			r.memory.failures.End(key, unheard(member.Name))
+			continue
+		}
+		member.UnheardFor = r.memory.failures.Waited(key, unheard(member.Name), seen.now)
+	}
+}
+
+// forgetUnheard forgets for how long members have not answered, because the operator does not ask them at present.
+func (r *reconciler) forgetUnheard(cluster v1.MySQLCluster) {
+	for _, name := range cluster.Status.InSync {
+		r.memory.failures.End(keyOf(cluster), unheard(name))
+	}
+}
+
+// unheard names a member that does not answer in the memory of the operator.
+func unheard(member string) string { return "unheard " + member }
 
 func askAgent(ctx context.Context, agents *agent.Client, address string, member *replication.Member) {
 	if !member.Pod {

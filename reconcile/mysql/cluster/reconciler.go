@@ -61,6 +61,7 @@ func (r *reconciler) Reconcile(ctx context.Context, client *reconcile.Client, ob
 	}
 	if cluster.Spec.Paused {
 		r.memory.closeConnections(key)
+		r.forgetUnheard(cluster)
 		return outcome(cluster, paused(cluster), 0), nil
 	}
 	return r.pass(ctx, client, cluster)
@@ -239,7 +240,7 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 }
 
 func recordOf(status v1.MySQLClusterStatus) replication.Record {
-	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, InSync: status.InSync, RequiredAcks: int(status.RequiredAcks)}
+	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks)}
 }
 
 // waiting reports what a cluster needs before it can continue. An error that names its own fix becomes the problem.

@@ -65,9 +65,9 @@ func passwordFault(content map[string][]byte) string {
 // newAccounts generates the passwords of the operator's own MySQL accounts.
 func newAccounts() map[string][]byte {
 	return map[string][]byte{
-		mysqld.AgentUser:       newPassword(),
-		mysqld.ReplicationUser: newPassword(),
-		mysqld.CloneUser:       newPassword(),
+		mysqld.AgentUser:        newPassword(),
+		mysqld.ReplicationUsers: newPassword(),
+		mysqld.CloneUser:        newPassword(),
 	}
 }
 

@@ -50,7 +50,7 @@ func TestAccountsHavePasswordsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	first := newAccounts()
 	seen := map[string]bool{}
-	for _, user := range []string{mysqld.AgentUser, mysqld.ReplicationUser, mysqld.CloneUser} {
+	for _, user := range []string{mysqld.AgentUser, mysqld.ReplicationUsers, mysqld.CloneUser} {
 		if len(first[user]) < 20 || seen[string(first[user])] {
 			t.Errorf("%s has a password that is short or another's", user)
 		}

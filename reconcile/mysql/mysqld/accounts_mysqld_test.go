@@ -40,7 +40,7 @@ func TestAccountsUnderAPasswordPolicyMysqld(t *testing.T) {
 	if err := own.SetPassword(t.Context(), "root", "%", "weak"); !hasNumber(err, 1819) {
 		t.Errorf("no policy is active, so this test proves nothing: %v", err)
 	}
-	for _, user := range []string{ReplicationUser, CloneUser, AgentUser} {
+	for _, user := range []string{ReplicationUsers, CloneUser, AgentUser} {
 		if err := own.SetOwnPassword(t.Context(), user, "weaker"); err != nil {
 			t.Error(err)
 		}
@@ -82,7 +82,7 @@ func TestReplicationPasswordIsNotStoredMysqld(t *testing.T) {
 	b := bootstrap("root's-cleartext")
 	b.Agent.Password, b.Replication.Password, b.Clone.Password = "agents-cleartext", "replications-cleartext", "clones-cleartext"
 	primary, replica := newMysqld(t, certificates), newMysqld(t, certificates)
-	primary.start(t, sqlOf(t, b), b.Agent)
+	allowReceiver(t, primary.start(t, sqlOf(t, b), b.Agent))
 	follower := replica.start(t, sqlOf(t, b), b.Agent)
 	source := sourceAt(primary, certificates, b.Replication)
 	start := func(verb func() error) {
@@ -106,6 +106,7 @@ func TestReplicationPasswordIsNotStoredMysqld(t *testing.T) {
 	// The receiver reconnects by itself with the password in its memory.
 	primary.stop(t)
 	own := primary.start(t, sqlOf(t, b), b.Agent)
+	allowReceiver(t, own)
 	awaitReplication(t, follower, replica)
 	// A replica that has restarted has no password in memory.
 	replica.stop(t)
@@ -129,12 +130,20 @@ func TestStoredReplicationPasswordIsRemovedMysqld(t *testing.T) {
 	if err := admin.exec(t.Context(), "point", "CHANGE REPLICATION SOURCE TO SOURCE_HOST='h', SOURCE_USER='u', SOURCE_PASSWORD='stored', SOURCE_SSL=1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.PointToSource(t.Context(), Source{Host: "127.0.0.1", Port: 3306, Account: Account{User: ReplicationUser, Password: "new"}}); err != nil {
+	if err := admin.PointToSource(t.Context(), Source{Host: "127.0.0.1", Port: 3306, Account: Account{User: ReplicationUser(1), Password: "new"}}); err != nil {
 		t.Fatal(err)
 	}
 	row, err := admin.oneRow(t.Context(), "SELECT User_name, User_password FROM mysql.slave_master_info")
-	if err != nil || row["User_name"] != ReplicationUser || row["User_password"] != "" {
-		t.Errorf("stored: %v, %v; want the account %s without a password", row, err, ReplicationUser)
+	if err != nil || row["User_name"] != ReplicationUser(1) || row["User_password"] != "" {
+		t.Errorf("stored: %v, %v; want the account %s without a password", row, err, ReplicationUser(1))
+	}
+}
+
+// allowReceiver lets the member of bootstrap follow this primary.
+func allowReceiver(t *testing.T, own *Server) {
+	t.Helper()
+	if err := own.AllowReceivers(t.Context(), []int{1}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	// another statement about accounts holds the table.
 	barredAccounts = `SELECT /*+ MAX_EXECUTION_TIME(2000) */ User, Host, plugin, COUNT(*) OVER () FROM mysql.user
 		WHERE account_locked <> 'Y' AND plugin <> 'mysql_no_login'
-		AND User NOT IN (?, ?, ?, 'mysql.sys', 'mysql.session', 'mysql.infoschema')
+		AND User NOT LIKE 'mysql\_operator\_%' AND User NOT IN ('mysql.sys', 'mysql.session', 'mysql.infoschema')
 		AND plugin NOT IN (SELECT PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_STATUS = 'ACTIVE' AND PLUGIN_TYPE = 'AUTHENTICATION')
 		ORDER BY User, Host LIMIT ?`
 )
@@ -26,7 +26,7 @@ const (
 // separate connection: a lock of the privilege tables must not cost the agent the connection that is logged in.
 func (s *Server) BarredAccounts(ctx context.Context, most int) (replication.Accounts, error) {
 	found, count := replication.Accounts{}, 0
-	err := s.readApart(ctx, barredAccounts, []any{AgentUser, ReplicationUser, CloneUser, most}, func(rows *sql.Rows) error {
+	err := s.readApart(ctx, barredAccounts, []any{most}, func(rows *sql.Rows) error {
 		var account replication.Account
 		if err := rows.Scan(&account.User, &account.Host, &account.Plugin, &count); err != nil {
 			return err

@@ -19,18 +19,46 @@ type Bootstrap struct {
 
 // ownAccount is one of the operator's accounts as an init_file sets it up. Its grants are the least that its verbs need (manual,
 // "Privileges Provided by MySQL").
-type ownAccount struct{ user, host, require, grants string }
+type ownAccount struct {
+	user, host, require, grants string
+	// password names the account's password: accounts that share one are changed together.
+	password string
+	// locked means that no member can log in to it when mysqld has started.
+	locked bool
+}
 
 func (a ownAccount) name() string { return fmt.Sprintf("'%s'@'%s'", a.user, a.host) }
 
+// lock returns the option that an account has when mysqld has started.
+func (a ownAccount) lock() string {
+	if a.locked {
+		return accountLock
+	}
+	return accountUnlock
+}
+
+const (
+	accountLock   = "ACCOUNT LOCK"
+	accountUnlock = "ACCOUNT UNLOCK"
+)
+
 func ownAccounts() []ownAccount {
-	return []ownAccount{
+	all := append(make([]ownAccount, 0, 3+mostMembers),
 		// SYSTEM_USER protects the account from users with fewer privileges (manual, "Account Categories"). A role with SYSTEM_USER would
 		// not.
-		{AgentUser, "localhost", "NONE", agentGrants},
-		{ReplicationUser, "%", "X509", "REPLICATION SLAVE ON *.*"},
-		{CloneUser, "%", "X509", "BACKUP_ADMIN ON *.*"},
+		ownAccount{AgentUser, "localhost", "NONE", agentGrants, AgentUser, false},
+		ownAccount{CloneUser, "%", "X509", "BACKUP_ADMIN ON *.*", CloneUser, false},
+		ownAccount{ObserverUser, "%", "X509", "USAGE ON *.*", ReplicationUsers, false},
+	)
+	for ordinal := range mostMembers {
+		all = append(all, receiverAccount(ordinal))
 	}
+	return all
+}
+
+// receiverAccount is the account of the member of this ordinal. It is locked until AllowReceivers unlocks it.
+func receiverAccount(ordinal int) ownAccount {
+	return ownAccount{ReplicationUser(ordinal), "%", "X509", "REPLICATION SLAVE ON *.*", ReplicationUsers, true}
 }
 
 const (
@@ -48,22 +76,24 @@ const (
 // password_history, password_reuse_interval). Otherwise replication would end when its password expires, and a restart could not set the
 // current password again. It must come before the password, because it decides whether mysqld accepts the password. A MAX_USER_CONNECTIONS
 // of 0 would apply the global max_user_connections.
-const accountOptions = "WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 MAX_USER_CONNECTIONS 10000 PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 PASSWORD REUSE INTERVAL 0 DAY PASSWORD REQUIRE CURRENT OPTIONAL ACCOUNT UNLOCK"
+const accountOptions = "WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 MAX_USER_CONNECTIONS 10000 PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 PASSWORD REUSE INTERVAL 0 DAY PASSWORD REQUIRE CURRENT OPTIONAL "
 
 // SQL renders the file with one statement a line, as init_file requires (manual, "init_file"). It has hashes instead of passwords:
 // init_file ends at the first statement that fails, and a password policy in the data must not make one fail.
 func (b Bootstrap) SQL() (string, error) {
-	passwords := map[string]string{AgentUser: b.Agent.Password, ReplicationUser: b.Replication.Password, CloneUser: b.Clone.Password}
+	hashes := map[string]string{}
+	for user, password := range map[string]string{AgentUser: b.Agent.Password, ReplicationUsers: b.Replication.Password, CloneUser: b.Clone.Password} {
+		var err error
+		if hashes[user], err = hashed(password); err != nil {
+			return "", fmt.Errorf("account %s: %w", user, err)
+		}
+	}
 	lines := []string{"SET SESSION sql_log_bin = 0", "SET SESSION sql_mode = ''", "SET NAMES utf8mb4"}
 	for _, account := range ownAccounts() {
-		hash, err := hashed(passwords[account.user])
-		if err != nil {
-			return "", fmt.Errorf("account %s: %w", account.user, err)
-		}
-		name := account.name()
+		name, hash := account.name(), hashes[account.password]
 		lines = append(lines,
-			"CREATE USER IF NOT EXISTS "+name+" "+identifiedAs+hash+" REQUIRE "+account.require,
-			"ALTER USER "+name+" "+accountOptions,
+			"CREATE USER IF NOT EXISTS "+name+" "+identifiedAs+hash+" REQUIRE "+account.require+" "+account.lock(),
+			"ALTER USER "+name+" "+accountOptions+account.lock(),
 			"ALTER USER "+name+" "+identifiedAs+hash+" REQUIRE "+account.require,
 			"GRANT "+account.grants+" TO "+name,
 		)

@@ -7,7 +7,7 @@ import (
 
 func bootstrap(root string) Bootstrap {
 	return Bootstrap{
-		Agent: Account{AgentUser, "agent-secret"}, Replication: Account{ReplicationUser, "replication-secret"}, Clone: Account{CloneUser, "clone-secret"},
+		Agent: Account{AgentUser, "agent-secret"}, Replication: Account{ReplicationUser(1), "replication-secret"}, Clone: Account{CloneUser, "clone-secret"},
 		Root: root, NewData: true,
 	}
 }
@@ -22,7 +22,7 @@ func TestBootstrapHoldsNoPassword(t *testing.T) {
 	if strings.Contains(text, "secret") || strings.Contains(text, " BY ") {
 		t.Errorf("the file has a password in clear text:\n%s", text)
 	}
-	for _, account := range []string{"'root'@'%'", "'" + AgentUser + "'@'localhost'", "'" + ReplicationUser + "'@'%'", "'" + CloneUser + "'@'%'"} {
+	for _, account := range []string{"'root'@'%'", "'" + AgentUser + "'@'localhost'", "'" + ReplicationUser(0) + "'@'%'", "'" + ReplicationUser(8) + "'@'%'", "'" + ObserverUser + "'@'%'", "'" + CloneUser + "'@'%'"} {
 		created := "CREATE USER IF NOT EXISTS " + account + " IDENTIFIED WITH caching_sha2_password AS 0x24412430303524"
 		if !strings.Contains(text, created) {
 			t.Errorf("no %q in:\n%s", created, text)
@@ -34,7 +34,7 @@ func TestBootstrapRefusesPasswordsThatOpenNothing(t *testing.T) {
 	t.Parallel()
 	withNUL, without := bootstrap("fine"), bootstrap("fine")
 	withNUL.Clone.Password, without.Replication.Password = "a\x00b", ""
-	for name, b := range map[string]Bootstrap{"root": bootstrap("a\x00b"), CloneUser: withNUL, ReplicationUser: without} {
+	for name, b := range map[string]Bootstrap{"root": bootstrap("a\x00b"), CloneUser: withNUL, ReplicationUsers: without} {
 		text, err := b.SQL()
 		if err == nil || text != "" {
 			t.Fatalf("%s: an unusable password was written: %q", name, text)
@@ -101,7 +101,7 @@ func TestBootstrapLeavesRootAloneOnceThereIsData(t *testing.T) {
 	if strings.Contains(text, "root") || strings.Contains(text, "'secret'") {
 		t.Errorf("the file changes root on a member that has data:\n%s", text)
 	}
-	for _, user := range []string{AgentUser, ReplicationUser, CloneUser} {
+	for _, user := range []string{AgentUser, ReplicationUser(8), ObserverUser, CloneUser} {
 		altered := strings.Index(text, "ALTER USER '"+user+"'@")
 		if altered < 0 || !strings.Contains(text[altered:], "IDENTIFIED") {
 			t.Errorf("%s does not get the current password:\n%s", user, text)

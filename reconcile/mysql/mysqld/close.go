@@ -127,15 +127,25 @@ func (s *Server) admitNobody(ctx context.Context) (looking session, locking clos
 	return looking, locking, nil
 }
 
-// process is a row of SHOW PROCESSLIST. performance_schema has the same, but not where it is OFF or has too little memory.
+// process is a row of SHOW PROCESSLIST. info is the start of its statement.
 type process struct {
 	id             int64
 	user, host     string
 	command, state string
+	info           string
 }
 
+// processes lists all sessions. performance_schema lacks some where it is OFF or has too little memory, so the agent does not use it, also
+// if a user makes SHOW PROCESSLIST use it (manual, "performance_schema_show_processlist").
 func (s session) processes(ctx context.Context) ([]process, error) {
-	rows, err := s.QueryContext(ctx, "SHOW PROCESSLIST")
+	query, isElsewhere := "SHOW PROCESSLIST", false
+	if err := s.QueryRowContext(ctx, "SELECT @@GLOBAL.performance_schema_show_processlist").Scan(&isElsewhere); err != nil {
+		return nil, fmt.Errorf("look at the sessions: %w", err)
+	}
+	if isElsewhere {
+		query = "SELECT ID AS Id, USER AS User, HOST AS Host, COMMAND AS Command, STATE AS State, INFO AS Info FROM information_schema.PROCESSLIST"
+	}
+	rows, err := s.QueryContext(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("look at the sessions: %w", err)
 	}
@@ -150,7 +160,7 @@ func (s session) processes(ctx context.Context) ([]process, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look at the sessions: %w", err)
 		}
-		all = append(all, process{id, row["User"], row["Host"], row["Command"], row["State"]})
+		all = append(all, process{id, row["User"], row["Host"], row["Command"], row["State"], row["Info"]})
 	}
 	return all, rows.Err()
 }

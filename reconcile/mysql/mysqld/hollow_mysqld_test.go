@@ -275,6 +275,7 @@ func TestHollowTransactionsAreMatchedMysqld(t *testing.T) {
 	certificates, b := writeCertificates(t), bootstrap("root's")
 	primary, replica := newMysqld(t, certificates), newMysqld(t, certificates)
 	agent := primary.start(t, sqlOf(t, b), b.Agent, withSemiSync()...)
+	allowReceiver(t, agent)
 	follower := replica.start(t, sqlOf(t, b), b.Agent, append(withSemiSync(), "--rpl-semi-sync-replica-enabled=ON", "--super-read-only=ON")...)
 	if err := follower.PointToSource(t.Context(), sourceAt(primary, certificates, b.Replication)); err != nil {
 		t.Fatal(err)

@@ -90,6 +90,7 @@ func TestTablesGetTheSameKeysMysqld(t *testing.T) {
 		t.Errorf("initialize: %v\n%s", err, output)
 	}
 	agent := primary.start(t, sqlOf(t, b), b.Agent, append(withSemiSync(), keysOn)...)
+	allowReceiver(t, agent)
 	root := primary.connect(t, Account{User: "root", Password: "root's"})
 	for schema, setting := range map[string]string{"as_the_primary": keysOn, "without": "--loose-sql-generate-invisible-primary-key=OFF"} {
 		follower := replica.start(t, sqlOf(t, b), b.Agent, append(withSemiSync(), setting, "--super-read-only=ON")...)

@@ -98,6 +98,7 @@ func TestAReplicaThatHangsAcknowledgesNothingMysqld(t *testing.T) {
 	certificates, b := writeCertificates(t), bootstrap("root's")
 	primary, replica := newMysqld(t, certificates), newMysqld(t, certificates)
 	agent := primary.start(t, sqlOf(t, b), b.Agent, withSemiSync()...)
+	allowReceiver(t, agent)
 	follower := replica.start(t, sqlOf(t, b), b.Agent, append(withSemiSync(), "--rpl-semi-sync-replica-enabled=ON")...)
 	if err := follower.PointToSource(t.Context(), sourceAt(primary, certificates, b.Replication)); err != nil {
 		t.Fatal(err)

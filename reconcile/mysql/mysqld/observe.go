@@ -71,13 +71,13 @@ func (s *Server) lockedOut(ctx context.Context) bool {
 func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {
 	var owned, executed, purged string
 	var certain bool
-	row := s.db.QueryRowContext(ctx, `SELECT @@GLOBAL.read_only AND @@GLOBAL.super_read_only, @@GLOBAL.server_uuid, @@GLOBAL.version,
+	row := s.db.QueryRowContext(ctx, `SELECT @@GLOBAL.read_only AND @@GLOBAL.super_read_only, @@GLOBAL.read_only, @@GLOBAL.server_uuid, @@GLOBAL.version,
 		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_timeout = `+SemiSyncTimeout+`
 			AND @@GLOBAL.rpl_semi_sync_source_wait_point = 'AFTER_SYNC' AND @@GLOBAL.rpl_semi_sync_source_wait_no_replica,
 		IF(@@GLOBAL.rpl_semi_sync_source_enabled, @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, 0), @@GLOBAL.rpl_semi_sync_replica_enabled,
 		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED)`)
 	server := &seen.Server
-	err := row.Scan(&server.SuperReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &certain, &seen.AskedAcks, &server.ReplicaAcks,
+	err := row.Scan(&server.SuperReadOnly, &server.ReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &certain, &seen.AskedAcks, &server.ReplicaAcks,
 		&server.RelayLogLimit)
 	if err != nil {
 		return fmt.Errorf("read variables: %w", err)

@@ -25,11 +25,23 @@ type Account struct{ User, Password string }
 const (
 	// AgentUser is the agent's own account. It can log in only through the socket.
 	AgentUser = "mysql_operator_agent"
-	// ReplicationUser reads the primary's binary log.
-	ReplicationUser = "mysql_operator_replication"
+	// ReplicationUsers begins the names of the accounts that read the primary's binary log. They share a password of this name.
+	ReplicationUsers = "mysql_operator_replication"
+	// ObserverUser reads which transactions the primary has. It has the password of ReplicationUsers.
+	ObserverUser = "mysql_operator_observer"
 	// CloneUser copies a member's data.
 	CloneUser = "mysql_operator_clone"
 )
+
+// mostMembers is the highest spec.replicas: each of so many members has an account to read the primary's binary log.
+const mostMembers = 9
+
+// ReplicationUser returns the account with which the member of this ordinal reads the primary's binary log. Each member has its own, so
+// that the primary can refuse a single member.
+func ReplicationUser(ordinal int) string { return fmt.Sprintf("%s_%d", ReplicationUsers, ordinal) }
+
+// isReplicationUser reports whether an account is that of a member that reads the primary's binary log.
+func isReplicationUser(user string) bool { return strings.HasPrefix(user, ReplicationUsers+"_") }
 
 // Server is a connection to one mysqld.
 type Server struct {
@@ -141,8 +153,16 @@ func (s *Server) execWith(ctx context.Context, variable, value, statement string
 		return err
 	}
 	_, err = one.ExecContext(ctx, statement)
-	_, reset := one.ExecContext(ctx, "SET SESSION "+variable+" = DEFAULT")
-	return errors.Join(err, reset)
+	return errors.Join(err, resetVariable(ctx, one, variable))
+}
+
+// resetVariable gives a session variable its default value, or else makes database/sql close the connection.
+func resetVariable(ctx context.Context, one *sql.Conn, variable string) error {
+	_, err := one.ExecContext(ctx, "SET SESSION "+variable+" = DEFAULT")
+	if err != nil {
+		_ = one.Raw(func(any) error { return sqldriver.ErrBadConn })
+	}
+	return err
 }
 
 // isConnectionRefused reports whether mysqld refused another connection: clients use all connections (manual, "Too many connections"), or

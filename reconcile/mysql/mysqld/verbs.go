@@ -21,39 +21,6 @@ func (s *Server) SetReadOnly(ctx context.Context) error {
 // readOnlyWait is for how many seconds SetReadOnly waits for commits.
 const readOnlyWait = "10"
 
-// AcceptWrites lets clients write if commits wait for at least acks acknowledgements, and permit returns no error. It checks and opens on
-// one connection: a mysqld that restarted since the agent observed it enforces nothing, and must not be opened.
-func (s *Server) AcceptWrites(ctx context.Context, acks int, permit func(context.Context) error) error {
-	one, err := s.db.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("accept writes: %w", err)
-	}
-	defer one.Close()
-	var enforced int
-	row := one.QueryRowContext(ctx, "SELECT IF(@@GLOBAL.rpl_semi_sync_source_enabled, @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, 0)")
-	if err := row.Scan(&enforced); err != nil {
-		return fmt.Errorf("accept writes: %w", err)
-	}
-	if enforced < acks {
-		return fmt.Errorf("accept writes: commits wait for %d acknowledgements, but the assignment requires %d; the agent tries again", enforced, acks)
-	}
-	if err := permit(ctx); err != nil {
-		return fmt.Errorf("accept writes: %w", err)
-	}
-	// Clearing read_only clears super_read_only with it (manual, "super_read_only").
-	var isClosed bool
-	if _, err := one.ExecContext(ctx, "SET GLOBAL read_only = IF("+inTime(time.Now())+", 0, 1)"); err != nil {
-		return fmt.Errorf("accept writes: %w", err)
-	}
-	if err := one.QueryRowContext(ctx, "SELECT @@GLOBAL.read_only").Scan(&isClosed); err != nil {
-		return fmt.Errorf("accept writes: %w", err)
-	}
-	if isClosed {
-		return fmt.Errorf("accept writes: mysqld ran the statement more than %s after it was sent, so it had no effect; the agent tries again", LateAfter)
-	}
-	return nil
-}
-
 // LateAfter is how long after it was sent a statement may weaken what protects data. mysqld reads statements of a client that has given up
 // and gone, when it runs again after it was stopped (SIGSTOP) or its machine was paused; by then, the operator may have decided otherwise.
 const LateAfter = 5 * time.Second
@@ -158,7 +125,7 @@ func disableAcks(sent time.Time) string {
 
 // StartAcknowledging turns a replica's acknowledgements on. They begin when its receiver connects next.
 func (s *Server) StartAcknowledging(ctx context.Context) error {
-	return s.exec(ctx, "start acknowledging", "SET GLOBAL rpl_semi_sync_replica_enabled = ON")
+	return s.exec(ctx, "start acknowledging", "SET GLOBAL rpl_semi_sync_replica_enabled = IF("+inTime(time.Now())+", 1, @@GLOBAL.rpl_semi_sync_replica_enabled)")
 }
 
 // StopAcknowledging turns a replica's acknowledgements off. It also stops the receiver, because a running receiver would continue to
@@ -266,8 +233,8 @@ func (s *Server) SetPassword(ctx context.Context, user, host, password string) e
 	return nil
 }
 
-// SetOwnPassword gives one of the operator's own accounts a new password. It sends the hash, to which the user's password policy does not
-// apply.
+// SetOwnPassword gives the operator's own accounts that share the password of this name a new one. It sends the hash, to which the user's
+// password policy does not apply.
 func (s *Server) SetOwnPassword(ctx context.Context, user, password string) error {
 	statement, err := alterOwn(user, password)
 	if err != nil {
@@ -293,17 +260,20 @@ func (s *Server) SetOwnPasswordHere(ctx context.Context, user, password string) 
 }
 
 func alterOwn(user, password string) (string, error) {
-	for _, account := range ownAccounts() {
-		if account.user != user {
-			continue
-		}
-		hash, err := hashed(password)
-		if err != nil {
-			return "", fmt.Errorf("set the password of %s: %w", user, err)
-		}
-		return "ALTER USER " + account.name() + " " + identifiedAs + hash, nil
+	hash, err := hashed(password)
+	if err != nil {
+		return "", fmt.Errorf("set the password of %s: %w", user, err)
 	}
-	return "", fmt.Errorf("%s is not one of the operator's accounts", user)
+	var changes []string
+	for _, account := range ownAccounts() {
+		if account.password == user {
+			changes = append(changes, account.name()+" "+identifiedAs+hash)
+		}
+	}
+	if len(changes) == 0 {
+		return "", fmt.Errorf("%s is not one of the operator's accounts", user)
+	}
+	return alterUsers + strings.Join(changes, ", "), nil
 }
 
 // Ping returns an error unless mysqld answers and accepts the account's password.

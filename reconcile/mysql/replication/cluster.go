@@ -44,6 +44,8 @@ type Member struct {
 	// Status is what the agent answered; nil if it did not answer. Unreachable then says why.
 	Status      *Status
 	Unreachable string
+	// UnheardFor is for how long this operator has asked and the agent has not answered; 0 while it answers.
+	UnheardFor time.Duration
 }
 
 // Decision is what must be true next. If Record differs from the observed record, it must be written before anything else is done. The rest

@@ -62,7 +62,7 @@ type saying func(t *testing.T, s *Status)
 func (s *story) hears(ordinal int, state State, says ...saying) *story {
 	s.t.Helper()
 	member := s.grow(ordinal)
-	member.Status = &Status{State: state, Origin: OriginMember, Held: s.c.Record, Boot: "boot-" + member.Name, Protocol: Protocol, Executed: gtids(s.t, "A:1-10"), Received: gtids(s.t, "A:1-10")}
+	member.Status = &Status{State: state, Origin: OriginMember, Held: s.c.Record, ObservedUnder: s.c.Record.Version(), Boot: "boot-" + member.Name, Protocol: Protocol, Executed: gtids(s.t, "A:1-10"), Received: gtids(s.t, "A:1-10")}
 	if s.c.Record.Primary != "" {
 		member.Status.HeldRole = RoleReplica
 	}
@@ -85,6 +85,19 @@ func (s *story) silent(ordinal int) *story {
 	return s
 }
 
+// lost is a member whose Pod exists and that has not answered for long.
+func (s *story) lost(ordinal int) *story {
+	member := s.silent(ordinal).grow(ordinal)
+	member.UnheardFor = LostAfter
+	return s
+}
+
+// joining names the members that may follow the primary and not acknowledge.
+func (s *story) joining(members ...string) *story {
+	s.c.Record.Joining = members
+	return s
+}
+
 func (s *story) gone(ordinal int) *story {
 	s.grow(ordinal).Pod, s.grow(ordinal).Status = false, nil
 	return s
@@ -93,6 +106,13 @@ func (s *story) gone(ordinal int) *story {
 func (s *story) blocking() *story {
 	s.c.Durability.Continue = false
 	return s
+}
+
+// accepts is a replica that has accepted an assignment of this record.
+func accepts(of Record, acknowledge bool) saying {
+	return func(_ *testing.T, s *Status) {
+		s.Last = &Assignment{Role: RoleReplica, Record: of, Acknowledge: acknowledge, SourceHost: "db-0.pods", SourcePort: 3306}
+	}
 }
 
 func fresh(_ *testing.T, s *Status) {
@@ -178,12 +198,30 @@ func TestDecideKeepsTheRecord(t *testing.T) {
 	}{
 		"a healthy cluster: nothing changes": {
 			healthy(t, 3, 1), rec(1, 1, "db-0", "db-1", "db-2")},
+		"admit: a member that accepts not to acknowledge may follow": {
+			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateWaiting, accepts(rec(1, 0, "db-0"), false)), rec(1, 0, "db-0").joining("db-1")},
+		"no admission: it has not accepted anything": {
+			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateWaiting), rec(1, 0, "db-0")},
+		"no admission: it has accepted that under an earlier record, and a later one may still reach it": {
+			healthy(t, 2, 1).on(2, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateWaiting, accepts(rec(1, 0, "db-0"), false)), rec(2, 0, "db-0")},
+		"no admission: it was allowed to acknowledge": {
+			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateWaiting, accepts(rec(1, 0, "db-0"), true)), Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0"}}},
+		"no admission: it has not been observed since": {
+			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateStarting, accepts(rec(1, 0, "db-0"), false), func(_ *testing.T, s *Status) { s.ObservedUnder = Version{} }), rec(1, 0, "db-0")},
+		"no admission: it still acknowledges": {
+			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateWaiting, accepts(rec(1, 0, "db-0"), false), acking), rec(1, 0, "db-0")},
+		"no admission: the user does not want it": {
+			healthy(t, 1, 0).hears(1, StateWaiting, accepts(rec(1, 0, "db-0"), false)), rec(1, 0, "db-0")},
+		"dismiss: the user does not want it any more": {
+			healthy(t, 1, 0).joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), rec(1, 0, "db-0")},
 		"join: a replica that follows closely": {
-			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), rec(1, 0, "db-0", "db-1")},
+			healthy(t, 2, 1).on(1, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), rec(1, 0, "db-0", "db-1")},
+		"no join: a replica that the primary does not allow to follow": {
+			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), rec(1, 0, "db-0")},
 		"no join: a replica that is still catching up": {
-			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateCatchingUp), rec(1, 0, "db-0")},
+			healthy(t, 2, 1).on(1, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateCatchingUp), rec(1, 0, "db-0").joining("db-1")},
 		"no join: a replica of another epoch": {
-			healthy(t, 2, 1).on(2, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, holding(rec(1, 0, "db-0"))), rec(2, 0, "db-0")},
+			healthy(t, 2, 1).on(2, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, holding(rec(1, 0, "db-0"))), rec(2, 0, "db-0").joining("db-1")},
 		"no join: a member that is leaving": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(0, 1)).hears(1, StateReplicating).hears(2, StateReplicating), rec(1, 0, "db-0", "db-1")},
 		"raise: the primary enforces more, and the replica has everything that the primary had": {
@@ -200,6 +238,8 @@ func TestDecideKeepsTheRecord(t *testing.T) {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 0), shortFor(60)).hears(1, StateReplicating), rec(1, 0, "db-0", "db-1")},
 		"no raise: the primary has just been assigned fewer acknowledgements": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), told(0)).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
+		"no raise: it has not locked out the others yet": {
+			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), func(_ *testing.T, s *Status) { s.ObservedUnder = Version{} }).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
 		"no raise: its agent restarted and has no assignment yet": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), func(_ *testing.T, s *Status) { s.Assignment = nil }).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
 		"no raise: the size of the cluster requires no more": {
@@ -272,6 +312,14 @@ func TestDecideLetsMembersLeaveOnlyWhenTheyAreCertainlySilent(t *testing.T) {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, needsCopy, acking), all},
 		"and not while the primary does not answer: it is unknown what the others must hold": {
 			healthy(t, 3, 1).silent(0).hears(2, StateWaiting, fresh), all},
+		"not on a report under an earlier record: the primary may have been sent since that it may follow": {
+			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2"), func(_ *testing.T, s *Status) { s.ObservedUnder.Revision-- }).hears(2, StateWaiting, fresh), all},
+		"a member that has not answered for long leaves once the primary refuses it: the others keep the promise without it": {
+			healthy(t, 3, 1).lost(2).hears(0, StateWriting, enforces(1, 1), knows("db-2")), rec(1, 1, "db-0", "db-1")},
+		"not before": {
+			healthy(t, 3, 1).lost(2).hears(0, StateWriting, enforces(1, 1)), all},
+		"nor if the promise would shrink: the other one does not have everything yet": {
+			healthy(t, 3, 1).lost(2).hears(0, StateWriting, enforces(1, 0), has("A:1-11"), knows("db-2")), all},
 		"the primary never leaves": {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), needsCopy), all},
 	}
@@ -334,6 +382,22 @@ func TestDecideTellsThePrimaryWhoIsSilent(t *testing.T) {
 	s := healthy(t, 3, 1).hears(2, StateWaiting, fresh)
 	if diff := cmp.Diff([]string{"db-2"}, Decide(s.c).Assignments["db-0"].Silent); diff != "" {
 		t.Errorf("silent members (-want +got):\n%s", diff)
+	}
+	for name, test := range map[string]struct {
+		story *story
+		want  []string
+	}{
+		"a replica that has not answered for long":                     {healthy(t, 3, 1).lost(2), []string{"db-2"}},
+		"not one that has not answered for a moment":                   {healthy(t, 3, 1).silent(2), nil},
+		"not if the promise needs it: the other one is catching up":    {healthy(t, 3, 1).lost(2).hears(1, StateCatchingUp, acking), nil},
+		"not the only replica: the record rather promises nothing":     {healthy(t, 2, 1).lost(1), nil},
+		"not if the record promises nothing":                           {healthy(t, 3, 0).lost(2), nil},
+		"one of two: the promise needs two of the three that are left": {healthy(t, 5, 2).lost(3), []string{"db-3"}},
+		"not if the primary does not write":                            {healthy(t, 3, 1).lost(2).hears(0, StatePromoting, enforces(1, 2)), nil},
+	} {
+		if diff := cmp.Diff(test.want, Decide(test.story.c).Assignments["db-0"].Silent); diff != "" {
+			t.Errorf("%s: silent members (-want +got):\n%s", name, diff)
+		}
 	}
 	back := healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), func(_ *testing.T, s *Status) { s.Assignment.Silent = []string{"db-2"} })
 	got := Decide(back.c).Assignments

@@ -1,5 +1,7 @@
 package replication
 
+import "slices"
+
 // Role is the role that a member is assigned.
 type Role string
 
@@ -12,7 +14,7 @@ const (
 
 // Protocol is the version of the protocol between operator and agents. It rises when something that a decision relies on gets another
 // meaning, or is missing on one side. A field that may be ignored does not raise it (protocol.go).
-const Protocol = 1
+const Protocol = 2
 
 // Assignment is what the operator assigns to one member. It is complete: a member needs nothing else to know its role.
 type Assignment struct {
@@ -28,8 +30,9 @@ type Assignment struct {
 	Boot string `json:"boot,omitempty"`
 	// Acks, on a primary, is how many semi-synchronous acknowledgements a commit waits for; 0 means none.
 	Acks int `json:"acks,omitempty"`
-	// Silent, on a primary, names the in-sync members that certainly cannot acknowledge any more. They leave the record once the primary
-	// has observed itself after it received this list. What it has executed by then is everything that they may have acknowledged.
+	// Silent, on a primary, names the in-sync members that must not acknowledge any more. The primary ends their connections and accepts no
+	// others. They leave the record once it has observed itself after that. What it has executed by then is everything that they may have
+	// acknowledged.
 	Silent []string `json:"silent,omitempty"`
 	// Members, on a primary, is how many members the cluster must have, including itself; 0 if an operator of an earlier release does not
 	// set it.
@@ -44,6 +47,17 @@ type Assignment struct {
 	// CopyLimit, on a replica, limits how fast it copies the primary's data, in bytes per second. It is 0 only in assignments of an older
 	// release, and then means DefaultCopyLimit. It is not among the terms of an assignment (order.go).
 	CopyLimit int64 `json:"copyLimit,omitempty"`
+}
+
+// Receivers names the members that a primary lets follow it: those that the record allows, without those that must be silent.
+func (a Assignment) Receivers() []string {
+	var names []string
+	for _, name := range slices.Concat(a.Record.InSync, a.Record.Joining) {
+		if name != a.Record.Primary && !slices.Contains(a.Silent, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // DefaultCopyLimit is the default of how fast the primary is read for a copy, in bytes per second. It is limited because the primary has
@@ -159,8 +173,12 @@ type Status struct {
 	Last *Assignment `json:"last,omitempty"`
 	// Boot is the token that an assignment must repeat.
 	Boot string `json:"boot"`
-	// Silent is the list of the assignment that the member followed before it observed itself: everything reported below was observed
-	// later.
+	// ObservedUnder is the record of the assignment that the member followed before it observed itself: everything reported below was observed
+	// later. A primary has locked out everybody else than the assignment's Receivers before. It is zero if the member has not observed itself
+	// under its assignment.
+	ObservedUnder Version `json:"observedUnder,omitzero"`
+	// Silent are the members that this primary had made silent, as its assignment says, before it observed itself: everything reported below
+	// was observed later.
 	Silent []string `json:"silent,omitempty"`
 
 	ServerUUID string `json:"serverUUID,omitempty"`

@@ -15,6 +15,8 @@ func nextRecord(c Cluster) Record {
 		fewerMembers, // the user wants fewer members: require fewer acknowledgements before a member leaves
 		degrade,      // too few replicas acknowledge for too long: continue with fewer, if the user allows it
 		leave,        // a member certainly cannot acknowledge any more
+		dismiss,      // a member that the user does not want may not follow any more
+		admit,        // a member certainly does not acknowledge: it may follow the primary
 		join,         // a replica has caught up: it may acknowledge from now on
 		raise,        // the primary enforces more acknowledgements than promised, and enough replicas hold its data
 	}
@@ -65,13 +67,15 @@ func degrade(c Cluster) Record {
 // a weaker promise.
 func leave(c Cluster) Record {
 	status := c.primaryStatus()
-	if !status.speaksOurProtocol() {
+	// An assignment of an earlier record says nothing: one that was sent since may let the member follow again.
+	if !status.speaksOurProtocol() || status.ObservedUnder != c.Record.Version() {
 		return c.Record
 	}
 	for _, name := range c.silent() {
 		next := c.Record.without(name)
 		holders := c.holders(next, status.Executed.Union(status.Pending))
-		soon := holders < next.RequiredAcks && status.AckClients >= next.RequiredAcks
+		isWeaker := holders < next.RequiredAcks
+		soon := isWeaker && (status.AckClients >= next.RequiredAcks || c.isLost(name))
 		if soon || !slices.Contains(status.Silent, name) {
 			continue
 		}
@@ -81,11 +85,12 @@ func leave(c Cluster) Record {
 	return c.Record
 }
 
-// silent names the in-sync replicas that certainly cannot acknowledge any more.
+// silent names the in-sync replicas that the primary must make silent: those that certainly do not acknowledge any more, and those that are
+// lost.
 func (c Cluster) silent() []string {
 	var names []string
 	for _, name := range c.Record.InSync {
-		if name != c.Record.Primary && c.certainlySilent(name) {
+		if name != c.Record.Primary && (c.certainlySilent(name) || c.isLost(name)) {
 			names = append(names, name)
 		}
 	}
@@ -103,6 +108,26 @@ func (c Cluster) certainlySilent(name string) bool {
 	return status.speaksOurProtocol() && !status.Acknowledging && (status.Origin.unused() || status.NeedsCopy)
 }
 
+// LostAfter is how long a replica may not answer before it leaves the record. It is longer than a Pod takes to restart.
+const LostAfter = 30 * time.Second
+
+// isLost reports whether a replica has not answered for so long that the others should do without it. Otherwise it would count among the
+// members to read if the primary is lost, too. The promise must not depend on it: enough others acknowledge.
+func (c Cluster) isLost(name string) bool {
+	member, known := c.member(name)
+	status := c.primaryStatus()
+	if !known || member.Status != nil || member.UnheardFor < LostAfter || status == nil || status.State != StateWriting || c.Record.RequiredAcks == 0 {
+		return false
+	}
+	others := 0
+	for _, other := range c.replicas() {
+		if c.Record.Acknowledges(other.Name) && acknowledges(other) {
+			others++
+		}
+	}
+	return others >= c.Record.RequiredAcks
+}
+
 // holders counts the in-sync replicas that hold the whole set.
 func (c Cluster) holders(record Record, set GTIDSet) int {
 	count := 0
@@ -114,9 +139,40 @@ func (c Cluster) holders(record Record, set GTIDSet) int {
 	return count
 }
 
+// dismiss removes one member that must not follow the primary any more.
+func dismiss(c Cluster) Record {
+	for _, name := range c.Record.Joining {
+		if member, known := c.member(name); !known || !c.wanted(member) || name == c.Record.Primary {
+			return c.Record.without(name)
+		}
+	}
+	return c.Record
+}
+
+// admit lets one member follow that has accepted not to acknowledge, under this very record. It refuses whatever was sent to it before. So
+// only a later record, with the member in sync, makes it acknowledge. A receiver acknowledges commits whenever its own member allows that,
+// so the primary must refuse all other members: one that was not reached may still acknowledge as an earlier record allowed.
+func admit(c Cluster) Record {
+	if len(c.Record.InSync) == 0 {
+		return c.Record
+	}
+	for _, member := range c.replicas() {
+		if c.wanted(member) && !c.Record.Allows(member.Name) && member.Status.isSilent(c.Record) {
+			return c.Record.joining(member.Name)
+		}
+	}
+	return c.Record
+}
+
+// isSilent reports whether the member was observed not to acknowledge, after it had accepted an assignment of this very record that does
+// not allow it.
+func (s *Status) isSilent(under Record) bool {
+	return s.speaksOurProtocol() && s.ObservedUnder == under.Version() && !s.Acknowledging && s.Last != nil && s.Last.Record.Equal(under) && s.Last.Role == RoleReplica && !s.Last.Acknowledge
+}
+
 func join(c Cluster) Record {
 	for _, member := range c.replicas() {
-		if c.wanted(member) && !c.Record.Acknowledges(member.Name) && len(c.Record.InSync) > 0 && follows(member, c.Record) {
+		if c.wanted(member) && slices.Contains(c.Record.Joining, member.Name) && follows(member, c.Record) {
 			return c.Record.with(member.Name)
 		}
 	}
@@ -130,10 +186,10 @@ func follows(member Member, record Record) bool {
 }
 
 // raise promises more. What the primary enforces must come from an assignment of this very record: then no assignment that was sent before
-// can lower it (order.go).
+// can lower it (order.go), and no member outside of the record can acknowledge.
 func raise(c Cluster) Record {
 	status := c.primaryStatus()
-	if !status.speaksOurProtocol() || status.State != StateWriting || status.Held.Epoch != c.Record.Epoch || status.Held.Revision != c.Record.Revision {
+	if !status.speaksOurProtocol() || status.State != StateWriting || status.ObservedUnder != c.Record.Version() {
 		return c.Record
 	}
 	next := c.Record

@@ -197,6 +197,8 @@ func TestDecideRaisesOnlyWhatNothingLateCanLower(t *testing.T) {
 	s.c.Record.Revision = 9
 	wantRecord(t, s, s.c.Record)
 	s.c.Members[0].Status.Held = s.c.Record
+	wantRecord(t, s, s.c.Record) // what it reports was observed before
+	s.c.Members[0].Status.ObservedUnder = s.c.Record.Version()
 	want := s.c.Record
 	want.RequiredAcks = 1
 	wantRecord(t, s, want)

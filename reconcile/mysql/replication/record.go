@@ -2,6 +2,12 @@ package replication
 
 import "slices"
 
+// Version identifies one record of a cluster. The zero value identifies none.
+type Version struct {
+	Epoch    int64 `json:"epoch"`
+	Revision int64 `json:"revision"`
+}
+
 // Record is what a cluster knows about itself for certain. It changes only by a write with a resourceVersion precondition, before the
 // action that the change allows.
 type Record struct {
@@ -14,6 +20,9 @@ type Record struct {
 	Primary string `json:"primary,omitempty"`
 	// InSync names the members that may acknowledge commits, including the primary, in order.
 	InSync []string `json:"inSync,omitempty"`
+	// Joining names the members that may follow the primary and must not acknowledge, in order. The primary refuses all members that are
+	// neither here nor in InSync.
+	Joining []string `json:"joining,omitempty"`
 	// RequiredAcks is how many members of InSync, in addition to the primary, hold every acknowledged transaction.
 	RequiredAcks int `json:"requiredAcks"`
 }
@@ -25,11 +34,19 @@ const LongestGTIDs = 16384
 // Acknowledges reports whether the member may acknowledge commits of the primary.
 func (r Record) Acknowledges(member string) bool { return slices.Contains(r.InSync, member) }
 
+// Allows reports whether the member may follow the primary.
+func (r Record) Allows(member string) bool {
+	return r.Acknowledges(member) || slices.Contains(r.Joining, member)
+}
+
 // Equal reports whether two records are the same.
 func (r Record) Equal(other Record) bool {
 	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.RequiredAcks == other.RequiredAcks &&
-		slices.Equal(r.InSync, other.InSync)
+		slices.Equal(r.InSync, other.InSync) && slices.Equal(r.Joining, other.Joining)
 }
+
+// Version returns the record's version.
+func (r Record) Version() Version { return Version{r.Epoch, r.Revision} }
 
 // before reports whether the record was written earlier than the other one.
 func (r Record) before(other Record) bool {
@@ -42,17 +59,37 @@ func (r Record) after(former Record) Record {
 	return r
 }
 
-// with returns the record with the member added to InSync.
+// with returns the record with the member moved to InSync.
 func (r Record) with(member string) Record {
-	r.InSync = append(slices.Clone(r.InSync), member)
-	sortMembers(r.InSync)
+	r.InSync, r.Joining = added(r.InSync, member), removed(r.Joining, member)
 	return r
 }
 
-// without returns the record with the member removed from InSync.
-func (r Record) without(member string) Record {
-	r.InSync = slices.DeleteFunc(slices.Clone(r.InSync), func(name string) bool { return name == member })
+// joining returns the record with the member added to Joining.
+func (r Record) joining(member string) Record {
+	r.Joining = added(r.Joining, member)
 	return r
+}
+
+// without returns the record with the member removed.
+func (r Record) without(member string) Record {
+	r.InSync, r.Joining = removed(r.InSync, member), removed(r.Joining, member)
+	return r
+}
+
+func added(names []string, name string) []string {
+	names = append(slices.Clone(names), name)
+	sortMembers(names)
+	return names
+}
+
+// removed returns nil instead of an empty list, as a record that was read does.
+func removed(names []string, name string) []string {
+	left := slices.DeleteFunc(slices.Clone(names), func(other string) bool { return other == name })
+	if len(left) == 0 {
+		return nil
+	}
+	return left
 }
 
 // FullAcks is how many acknowledgements a healthy cluster of this many members requires: together with the primary, a majority holds every

@@ -99,7 +99,7 @@ func TestAMemberWithAFullRelayLog(t *testing.T) {
 func TestContinueDoesNotWaitForAFullRelayLog(t *testing.T) {
 	t.Parallel()
 	record := Record{Primary: "db-0", Epoch: 1, Revision: 5, InSync: []string{"db-0", "db-1"}, RequiredAcks: 1}
-	primary := &Status{State: StateWriting, Boot: "p", Protocol: Protocol, Writable: true, AcksEnforced: 1, AcksShortSeconds: 10, Held: record, Origin: OriginMember}
+	primary := &Status{State: StateWriting, Boot: "p", Protocol: Protocol, Writable: true, AcksEnforced: 1, AcksShortSeconds: 10, Held: record, ObservedUnder: record.Version(), Origin: OriginMember}
 	replica := &Status{State: StateCatchingUp, Boot: "r", Protocol: Protocol, Held: record, Origin: OriginMember}
 	c := Cluster{
 		Record: record, Replicas: 2, Scale: 2, Port: 3306, Durability: Durability{Continue: true, Grace: 10 * time.Second},

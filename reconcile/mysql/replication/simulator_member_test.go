@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -90,6 +91,8 @@ type server struct {
 	connected, ackActive bool
 	ioErrno              int
 	waiting              []commit
+	// receivers are the members that may follow this one. All others are locked out.
+	receivers []string
 }
 
 // sidecar is a running agent.
@@ -121,6 +124,8 @@ type simulated struct {
 	agent   sidecar
 	// deaf members cannot be reached by the operator. cut members can neither reach the primary nor be reached by replicas.
 	deaf, cut bool
+	// heard is when an operator heard the member last.
+	heard int
 	// ghost is what a lost volume held. It counts for the record's promise until the member leaves the record.
 	ghost transactions
 }
@@ -223,7 +228,7 @@ func (w *world) look(m *simulated) {
 			a.status.Boot = w.token()
 		}
 		a.status.State = StateStarting
-		a.status.Writable, a.status.Acknowledging, a.status.AcksEnforced, a.status.AckClients = false, false, 0, 0
+		a.status.Writable, a.status.Acknowledging, a.status.AcksEnforced, a.status.AckClients, a.status.ObservedUnder = false, false, 0, 0, Version{}
 		return
 	}
 	if m.vol.origin == OriginFresh && m.vol.copied {
@@ -234,6 +239,11 @@ func (w *world) look(m *simulated) {
 	}
 	if m.sql.connected {
 		a.heard = w.clock
+	}
+	var under Version
+	var silent []string
+	if order := a.assignment; order != nil && (order.Role == RoleReplica || slices.Equal(m.sql.receivers, order.Receivers())) {
+		under, silent = order.Record.Version(), order.Silent
 	}
 	local := Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: m.vol.origin, Server: w.serverOf(m), CredentialsCurrent: a.pointed,
@@ -254,9 +264,24 @@ func (w *world) look(m *simulated) {
 	if local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow)).Empty() {
 		w.violated("%s counts as errant while it replicates: %s", m.name, step.Message)
 	}
-	w.report(m, local, step)
+	w.report(m, local, step, under, silent)
+	w.allowReceivers(m)
 	if step.Verb != VerbNone {
 		a.pending, a.view, a.viewStart = &step, local, m.sql.start
+	}
+}
+
+// allowReceivers makes a primary allow the receivers of its assignment. That may fail, and is tried again.
+func (w *world) allowReceivers(m *simulated) {
+	order := m.agent.assignment
+	if order == nil || order.Role != RolePrimary || !m.writable() || slices.Equal(m.sql.receivers, order.Receivers()) || w.random.IntN(4) == 0 {
+		return
+	}
+	m.sql.receivers = order.Receivers()
+	for _, other := range w.members {
+		if other.vol.source == m.name && !slices.Contains(m.sql.receivers, other.name) {
+			other.sql.connected, other.sql.ackActive = false, false
+		}
 	}
 }
 
@@ -286,19 +311,15 @@ func (w *world) sourceOf(m *simulated, a Assignment) *Source {
 	return &Source{ServerUUID: source.uuid, Executed: w.set(source.vol.executed), Pending: w.set(source.logged().without(source.vol.executed)), Purged: w.set(source.vol.purged)}
 }
 
-func (w *world) report(m *simulated, local Observed, step Step) {
+func (w *world) report(m *simulated, local Observed, step Step, under Version, silent []string) {
 	a, seen := &m.agent, local.Server
-	var silent []string
-	if a.assignment != nil {
-		silent = a.assignment.Silent
-	}
 	clients := w.ackClients(m)
 	if clients >= seen.SourceAcks {
 		a.shortSince = w.clock
 	}
 	a.status = Status{
 		State: step.State, Message: step.Message, NeedsCopy: step.NeedsCopy, Assignment: a.assignment, Boot: a.status.Boot, Protocol: Protocol,
-		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, Silent: silent,
+		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, ObservedUnder: under, Silent: silent,
 		Executed: seen.Executed, Received: seen.Executed.Union(seen.Channel.Retrieved), Writable: !seen.SuperReadOnly,
 		Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, AcksShortSeconds: w.clock - a.shortSince,
 		Acknowledging: seen.ReplicaAcks && (seen.Channel.AckActive || seen.Channel.IO != "No"), LagSeconds: seen.Channel.LagSeconds,

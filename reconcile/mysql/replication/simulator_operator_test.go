@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 )
 
 // pass is one pass of the operator, which can end at any point.
@@ -70,8 +71,9 @@ func (w *world) ask(p *pass) {
 	m := w.named(member.Name)
 	if m.agent.up && m.pod && !m.deaf {
 		status := m.agent.status
-		member.Status = &status
+		member.Status, m.heard = &status, w.clock
 	}
+	member.UnheardFor = LostAfter * time.Duration(w.clock-m.heard) / time.Duration(w.patience)
 }
 
 // decide writes the record if it must change. Only if the record is unchanged, the pass continues with the assignments.

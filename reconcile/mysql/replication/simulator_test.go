@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -87,9 +88,10 @@ type world struct {
 	mayWrite int
 	// isPair means a cluster of two members with the policy Block: it cannot write without the replica.
 	isPair bool
-	// calm is the number of events for each fault. prompt is the number of assignments for each delayed one.
-	calm, prompt int
-	underway     []message
+	// calm is the number of events for each fault. prompt is the number of assignments for each delayed one. patience is how many seconds
+	// count as LostAfter.
+	calm, prompt, patience int
+	underway               []message
 
 	// primaryLost means that the former primary's volume is lost: then perhaps no volume is certain enough to be adopted.
 	primaryLost bool
@@ -116,6 +118,7 @@ func newWorld(seed uint64) *world {
 	w.isPair = w.random.IntN(5) == 0
 	w.replicas = w.size()
 	w.calm = []int{20, 60, 150, 400}[w.random.IntN(4)]
+	w.patience = []int{1, 3, 30}[w.random.IntN(3)]
 	w.prompt = []int{2, 5, 20}[w.random.IntN(3)]
 	w.policy = Durability{Continue: !w.isPair && w.random.IntN(4) > 0, Grace: 10 * time.Second}
 	return w
@@ -270,6 +273,10 @@ func (w *world) receive(m *simulated) {
 		m.sql.connected = false
 		return
 	}
+	if !slices.Contains(source.sql.receivers, m.name) {
+		m.sql.connected, m.sql.ackActive = false, false // its account is locked
+		return
+	}
 	if !m.sql.connected {
 		if !source.vol.purged.without(m.vol.executed.union(m.vol.retrieved)).empty() {
 			m.sql.io, m.sql.ioErrno = false, 13114
@@ -297,7 +304,7 @@ func (w *world) receive(m *simulated) {
 // fault breaks something, repairs something, or acts as a user.
 func (w *world) fault() {
 	m := w.anyMember()
-	switch w.random.IntN(16) {
+	switch w.random.IntN(18) {
 	case 0:
 		w.say("%s: mysqld killed", m.name)
 		m.crash()
@@ -310,8 +317,8 @@ func (w *world) fault() {
 	case 3, 4:
 		m.cut = w.random.IntN(3) == 0
 		w.say("%s: network cut: %t", m.name, m.cut)
-	case 5:
-		m.deaf = w.random.IntN(3) == 0
+	case 5, 16, 17:
+		m.deaf = w.random.IntN(2) == 0
 		w.say("%s: deaf to the operator: %t", m.name, m.deaf)
 	case 6, 7, 8:
 		w.say("operator restarts")

@@ -10,9 +10,11 @@ type Server struct {
 	// SuperReadOnly reports whether mysqld refuses all writes: super_read_only and read_only are on. It starts so. A pending SET already shows
 	// super_read_only on, while commits still return; read_only follows when it is done (seen on 9.7.4).
 	SuperReadOnly bool
-	ServerUUID    string
-	Executed      GTIDSet
-	Purged        GTIDSet
+	// ReadOnly reports whether mysqld refuses the writes of clients without CONNECTION_ADMIN. Alone it is on while mysqld opens.
+	ReadOnly   bool
+	ServerUUID string
+	Executed   GTIDSet
+	Purged     GTIDSet
 	// Pending is gtid_owned, read before Executed: transactions in progress. On a primary it includes those that wait for acknowledgements.
 	Pending GTIDSet
 	// SourceAcks is the number of acknowledgements in force, 0 if semi-synchronous replication is off on the source side, also if MySQL has
@@ -188,7 +190,7 @@ func primaryStep(a Assignment, local Observed) Step {
 		return writingOr(server, VerbEnforceAcks, fmt.Sprintf("makes commits wait for %d acknowledgements", a.Acks))
 	case a.Acks == 0 && server.enforces():
 		return writingOr(server, VerbStopEnforcingAcks, "lets commits return without acknowledgements")
-	case server.SuperReadOnly:
+	case server.SuperReadOnly || server.ReadOnly:
 		return promoting(VerbAcceptWrites, "starts to take writes")
 	}
 	return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes"}
@@ -225,7 +227,7 @@ func brokenApplier(channel Channel) Step {
 }
 
 func writingOr(server Server, verb Verb, message string) Step {
-	if server.SuperReadOnly {
+	if server.SuperReadOnly || server.ReadOnly {
 		return Step{Verb: verb, State: StatePromoting, Message: message}
 	}
 	return Step{Verb: verb, State: StateWriting, Message: message}

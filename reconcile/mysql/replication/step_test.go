@@ -123,6 +123,10 @@ func TestPrimaryStep(t *testing.T) {
 			scene: member(t).asPrimary(1), verb: VerbEnforceAcks, state: StatePromoting, says: "1"},
 		"with them in force it takes writes": {
 			scene: member(t).asPrimary(1).with(func(l *Observed) { l.Server.SourceAcks = 1 }), verb: VerbAcceptWrites, state: StatePromoting},
+		"a primary that has opened half way, when its agent ended, opens": {
+			scene: member(t).asPrimary(1).with(func(l *Observed) { l.Server.SourceAcks, l.Server.SuperReadOnly, l.Server.ReadOnly = 1, false, true }), verb: VerbAcceptWrites, state: StatePromoting},
+		"but only with acknowledgements in force": {
+			scene: member(t).asPrimary(1).with(func(l *Observed) { l.Server.SuperReadOnly, l.Server.ReadOnly = false, true }), verb: VerbEnforceAcks, state: StatePromoting},
 		"a primary that takes writes requires more acknowledgements without a pause": {
 			scene: member(t).asPrimary(2).with(func(l *Observed) { l.Server.SourceAcks, l.Server.SuperReadOnly = 1, false }), verb: VerbEnforceAcks, state: StateWriting},
 		"and fewer": {

@@ -185,6 +185,8 @@ type MySQLClusterStatus struct {
 	// InSync are the members whose acknowledgement counts, the primary included, sorted. Each acknowledged commit is on the primary and on at
 	// least RequiredAcks others of them. Only one of them may become primary.
 	InSync []string `json:"inSync,omitempty"`
+	// Joining names the replicas that may follow the primary and must not acknowledge yet. The primary refuses all others.
+	Joining []string `json:"joining,omitempty"`
 	// RequiredAcks is how many replicas must acknowledge a commit before it returns to the client.
 	RequiredAcks int32 `json:"requiredAcks,omitempty"`
 

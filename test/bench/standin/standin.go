@@ -225,6 +225,7 @@ func (m *member) status(acknowledging int) replication.Status {
 		return status
 	}
 	given := *m.assignment
+	status.ObservedUnder = given.Record.Version()
 	status.Last, status.Assignment, status.Held, status.HeldRole, status.Origin = &given, &given, given.Record, given.Role, replication.OriginMember
 	if given.Role == replication.RolePrimary {
 		status.State, status.Message = replication.StateWriting, "takes writes"

@@ -140,7 +140,7 @@ func memberSettings(t *testing.T) []string {
 	t.Helper()
 	folder := t.TempDir()
 	layout := agent.Layout{Volume: folder, Run: folder, Temp: folder, TLS: folder, Accounts: folder, Root: folder}
-	for _, name := range []string{agent.PasswordKey, mysqld.AgentUser, mysqld.ReplicationUser, mysqld.CloneUser} {
+	for _, name := range []string{agent.PasswordKey, mysqld.AgentUser, mysqld.ReplicationUsers, mysqld.CloneUser} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,111 @@
+package mysqld
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// AllowReceivers lets the members of these ordinals read the binary log, and no other member. When it returns without an error, no other
+// member can acknowledge a commit: its account is locked, and its session has ended. super_read_only must be off, because it refuses
+// changes of accounts.
+//
+// It writes nothing to the binary log: which members a primary allows is its own.
+func (s *Server) AllowReceivers(ctx context.Context, ordinals []int) error {
+	const what = "allow receivers"
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	one, err := newSession(ctx, apart)
+	if isConnectionRefused(err) {
+		one, err = newSession(ctx, s.db)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	defer one.Close()
+	if err := one.endSessions(ctx, changesAccounts); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	err = one.exec(ctx, what, append([]string{"SET SESSION sql_log_bin = 0"}, lockStatements(ordinals)...)...)
+	if err := errors.Join(err, resetVariable(ctx, one.Conn, "sql_log_bin")); err != nil {
+		return err
+	}
+	return one.endOtherReceivers(ctx, ordinals)
+}
+
+// changesAccounts reports whether a session is one of the agent that changes accounts. It is left from a call that was given up. Its
+// statement may still wait, for the lock of the privilege tables, and must not unlock an account later.
+func changesAccounts(p process) bool {
+	return p.user == AgentUser && strings.HasPrefix(p.info, alterUsers)
+}
+
+// alterUsers begins the statements that change accounts. An account that a user has dropped needs no change.
+const alterUsers = "ALTER USER IF EXISTS "
+
+// lockStatements lock the accounts of all members but these, and unlock theirs.
+func lockStatements(ordinals []int) []string {
+	var locked, unlocked []string
+	for ordinal := range mostMembers {
+		account := receiverAccount(ordinal)
+		if slices.Contains(ordinals, ordinal) {
+			unlocked = append(unlocked, account.name())
+		} else {
+			locked = append(locked, account.name())
+		}
+	}
+	var statements []string
+	if len(locked) > 0 {
+		statements = append(statements, alterUsers+strings.Join(locked, ", ")+" "+accountLock)
+	}
+	if len(unlocked) > 0 {
+		statements = append(statements, alterUsers+strings.Join(unlocked, ", ")+" "+accountUnlock)
+	}
+	return statements
+}
+
+// endOtherReceivers ends the sessions of members whose accounts are locked. It also ends sessions that are logging in: mysqld may have
+// looked at their accounts before it locked them. Other clients that log in at this moment have to try again.
+func (s session) endOtherReceivers(ctx context.Context, ordinals []int) error {
+	allowed := make([]string, 0, len(ordinals))
+	for _, ordinal := range ordinals {
+		allowed = append(allowed, ReplicationUser(ordinal))
+	}
+	return s.endSessions(ctx, func(p process) bool {
+		return p.user == unauthenticated || isReplicationUser(p.user) && !slices.Contains(allowed, p.user)
+	})
+}
+
+// unauthenticated is what SHOW PROCESSLIST calls the user of a session that is logging in.
+const unauthenticated = "unauthenticated user"
+
+// endSessions ends the sessions that match, and waits until they have ended.
+func (s session) endSessions(ctx context.Context, match func(process) bool) error {
+	all, err := s.processes(ctx)
+	if err != nil {
+		return err
+	}
+	ending := map[int64]bool{}
+	for _, one := range all {
+		if match(one) && one.id != s.id {
+			ending[one.id] = true
+			if _, err := s.ExecContext(ctx, "KILL ?", one.id); err != nil && !hasNumber(err, errNoSuchThread) {
+				return fmt.Errorf("end session %d: %w", one.id, err)
+			}
+		}
+	}
+	for slices.ContainsFunc(all, func(one process) bool { return ending[one.id] }) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for sessions to end: %w", ctx.Err())
+		case <-time.After(closeLook):
+		}
+		if all, err = s.processes(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
