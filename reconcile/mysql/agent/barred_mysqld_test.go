@@ -8,7 +8,8 @@ import (
 )
 
 // TestTheAgentSaysWhoCannotLogInMysqld: the agent reports it at once when mysqld has started, also with other plugins than before.
-func TestTheAgentSaysWhoCannotLogInMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestTheAgentSaysWhoCannotLogInMysqld(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.until(t, "the agent has looked", func() bool { return m.agent.Status().LockedOut != nil })

@@ -7,7 +7,8 @@ import (
 )
 
 // TestCommitsThatHangMysqld: no replica acknowledges, so a client waits. The agent reports for how long, until commits complete.
-func TestCommitsThatHangMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestCommitsThatHangMysqld(t *testing.T) {
+	t.Parallel()
 	sample.Rotate(t, 3)
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)

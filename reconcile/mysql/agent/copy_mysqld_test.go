@@ -9,7 +9,8 @@ import (
 
 // TestACopyWithoutPerformanceSchemaMysqld: a cluster from before the operator refused it may have performance_schema OFF. MySQL then does
 // not report that a copy is complete. A member that relied on that report would copy indefinitely.
-func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) {
+	t.Parallel()
 	sample.Rotate(t, 3)
 	ca := newAuthority(t)
 	primary, replica := startRealMember(t, ca), startRealMember(t, ca)
@@ -35,7 +36,8 @@ func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:parallelte
 
 // TestACopyTakesThePlaceOfDataMysqld: the primary has purged transactions that a replica misses. CLONE first drops the tables there, which
 // super_read_only forbids.
-func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	primary, replica := startRealMember(t, ca), startRealMember(t, ca)
 	primary.leads(t, 1, 0)

@@ -31,7 +31,8 @@ func onVolumeOf(t *testing.T, size string) func(Layout) {
 
 // TestAFullVolumeMysqld: the agent purges binary logs before the volume is full. When something else fills the volume, commits hang. The
 // member reports that within ten seconds, and recovers by itself once there is space.
-func TestAFullVolumeMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestAFullVolumeMysqld(t *testing.T) {
+	t.Parallel()
 	sample.Rotate(t, 0)
 	ca := newAuthority(t)
 	m := startRealMember(t, ca, onVolumeOf(t, "640m"))

@@ -15,7 +15,8 @@ import (
 
 // TestAReplicaThatVanishesMysqld cuts the connection of the only replica without a word, as a lost node does. Commits wait. Linux would
 // believe in the replica for a quarter of an hour, and so would mysqld.
-func TestAReplicaThatVanishesMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestAReplicaThatVanishesMysqld(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	leader, _, db := startAcknowledging(t, ca)
 
@@ -40,7 +41,8 @@ func TestAReplicaThatVanishesMysqld(t *testing.T) { //nolint:paralleltest // its
 
 // TestAReplicaThatHangsMysqld: the only replica's mysqld hangs, but its machine still acknowledges packets. The primary's commit waits, and
 // the primary reports that no replica acknowledges. When the replica's mysqld continues, the commit is acknowledged and returns.
-func TestAReplicaThatHangsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestAReplicaThatHangsMysqld(t *testing.T) {
+	t.Parallel()
 	const limit = 30 * time.Second // the replica's agent kills its mysqld after two minutes
 	ca := newAuthority(t)
 	leader, replica, db := startAcknowledging(t, ca)

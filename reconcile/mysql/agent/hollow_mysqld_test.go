@@ -47,7 +47,8 @@ func (m *realMember) matches(t *testing.T, leader *realMember) {
 
 // TestHollowTransactionsMysqld: a monitoring account runs FLUSH on a replica, and a client uses a MEMORY table after its restart. The
 // replica continues to serve, and the primary gets the same GTIDs. A row that a client writes there still makes the replica errant.
-func TestHollowTransactionsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestHollowTransactionsMysqld(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	leader, replica := startRealMember(t, ca), startRealMember(t, ca)
 	leader.leads(t, 1, 0)

@@ -11,7 +11,8 @@ import (
 const noLimit = 18446744073709547520
 
 // TestThePrimaryAloneLimitsTransactionsMysqld: the limit applies from the primary's first write on, and ends when it becomes a replica.
-func TestThePrimaryAloneLimitsTransactionsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestThePrimaryAloneLimitsTransactionsMysqld(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })

@@ -13,7 +13,8 @@ import (
 
 // TestAStatementAboutAccountsThatNobodyAcknowledges: no client can log in until commits need no acknowledgement any more. The operator's
 // own agent never starts such a statement.
-func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	former, latest := m.open(t, "root", "root's", nil, ca), m.open(t, "root", "another", nil, ca)
@@ -80,7 +81,8 @@ func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:
 
 // TestAPrimaryAdmitsMembersWithThePasswordsOfNow: while no replica acknowledges, mysqld restarts with the former passwords, and the Secret
 // returns to earlier passwords.
-func TestAPrimaryAdmitsMembersWithThePasswordsOfNow(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestAPrimaryAdmitsMembersWithThePasswordsOfNow(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.leads(t, 1, 0)

@@ -6,7 +6,8 @@ import (
 )
 
 // TestMetricsOfAPrimaryMysqld: a member measures its mysqld, its volume and its tables.
-func TestMetricsOfAPrimaryMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestMetricsOfAPrimaryMysqld(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.leads(t, 1, 0)

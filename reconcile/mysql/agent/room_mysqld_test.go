@@ -32,7 +32,8 @@ func startAcknowledging(t *testing.T, ca authority) (leader, replica *realMember
 
 // TestAFullRelayLogMysqld: a lock stops the applier of a replica whose acknowledgements the primary requires. The replica reports that its
 // relay log is full and stops acknowledging, so that the primary knows. When the lock is gone it acknowledges again.
-func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestAFullRelayLogMysqld(t *testing.T) {
+	t.Parallel()
 	sample.Rotate(t, 2)
 	ca := newAuthority(t)
 	leader, replica, db := startAcknowledging(t, ca)

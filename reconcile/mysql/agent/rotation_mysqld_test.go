@@ -262,7 +262,8 @@ func (w *writer) end(t *testing.T) {
 
 // TestCARotatesUnderAMysqldThatIsWrittenTo: a client that trusts both CAs in time writes during the rotation, over new connections and over
 // an older one. No write is lost, and mysqld does not restart.
-func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) {
+	t.Parallel()
 	old, next := newAuthority(t), newAuthority(t)
 	m := startRealMember(t, old)
 	m.leads(t, 1, 0)

@@ -17,7 +17,8 @@ func smallest() sizing.Resources {
 }
 
 // TestMysqldTakesTheSizesItIsGiven: mysqld knows every setting, and rounds none of them.
-func TestMysqldTakesTheSizesItIsGiven(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestMysqldTakesTheSizesItIsGiven(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.until(t, "mysqld answers", func() bool { return m.agent.Status().State != replication.StateStarting })
@@ -44,7 +45,8 @@ func TestMysqldTakesTheSizesItIsGiven(t *testing.T) { //nolint:paralleltest // i
 
 // TestMysqldLeavesThePoolBesideTheUsersInstances: MySQL rounds a pool up to whole chunks in all instances. The operator's size needs no
 // rounding.
-func TestMysqldLeavesThePoolBesideTheUsersInstances(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestMysqldLeavesThePoolBesideTheUsersInstances(t *testing.T) {
+	t.Parallel()
 	sample.Rotate(t, 2)
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)

@@ -12,7 +12,8 @@ import (
 
 // TestSIGTERMAcknowledgesNothingMysqld stops a primary whose commits wait for a replica that is away. mysqld alone would tell its clients
 // that their commits have succeeded.
-func TestSIGTERMAcknowledgesNothingMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestSIGTERMAcknowledgesNothingMysqld(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.leads(t, 1, 0)
@@ -52,7 +53,8 @@ func TestSIGTERMAcknowledgesNothingMysqld(t *testing.T) { //nolint:paralleltest 
 }
 
 // TestACrashedMysqldIsBackMysqld: within seconds, and closed.
-func TestACrashedMysqldIsBackMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestACrashedMysqldIsBackMysqld(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.leads(t, 1, 0)

@@ -80,7 +80,8 @@ func (m *realMember) looks(t *testing.T) {
 
 // TestACopyLacksRowsMysqld: a replica is copied while the primary has tables of other engines. It reports them before it replicates, and as
 // long as their rows are missing.
-func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestACopyLacksRowsMysqld(t *testing.T) {
+	t.Parallel()
 	sample.Rotate(t, 1)
 	ca := newAuthority(t)
 	primary := startRealMember(t, ca)
@@ -198,7 +199,8 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 }
 
 // TestARestoredMemberLacksRowsMysqld: the data on the volume began as a backup. Tables that are created later have their rows.
-func TestARestoredMemberLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestARestoredMemberLacksRowsMysqld(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.leads(t, 1, 0)
