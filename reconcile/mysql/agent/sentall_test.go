@@ -52,11 +52,39 @@ func TestAcknowledgementsThatAreOverdue(t *testing.T) {
 			for i, chapter := range story {
 				for range chapter.count {
 					now = now.Add(time.Second)
-					if overdue := seen.isOverdue(now, chapter.sessions); overdue != chapter.overdue {
+					if overdue := seen.lasts(now, chapter.sessions) >= acknowledgeWithin; overdue != chapter.overdue {
 						t.Errorf("chapter %d: %v is overdue: %t", i+1, chapter.sessions, overdue)
 					}
 				}
 			}
 		})
+	}
+}
+
+// TestWhenReplicasAreAskedAgain: a replica that catches up does not keep the agent from asking another one again.
+func TestWhenReplicasAreAskedAgain(t *testing.T) {
+	t.Parallel()
+	var seen sentAll
+	began := time.Now()
+	for second, story := range []struct {
+		sessions []mysqld.ReceiverSession
+		asks     bool
+	}{
+		{[]mysqld.ReceiverSession{{ID: 1, SentAll: true}, {ID: 2}}, false},
+		{[]mysqld.ReceiverSession{{ID: 1, SentAll: true}, {ID: 2}}, false},
+		{[]mysqld.ReceiverSession{{ID: 1, SentAll: true}, {ID: 2}}, true},
+		{[]mysqld.ReceiverSession{{ID: 2}, {ID: 3, SentAll: true}}, false},
+		{[]mysqld.ReceiverSession{{ID: 2}, {ID: 3, SentAll: true}}, false},
+		{[]mysqld.ReceiverSession{{ID: 2}, {ID: 3, SentAll: true}}, true},
+		{[]mysqld.ReceiverSession{{ID: 2}, {ID: 3}}, false},
+		{nil, false},
+	} {
+		now := began.Add(time.Duration(second) * time.Second)
+		if lasts := seen.lasts(now, story.sessions); lasts != 0 {
+			t.Errorf("second %d: all replicas have everything for %s", second, lasts)
+		}
+		if longest := seen.longest(now); longest >= askAgainAfter != story.asks {
+			t.Errorf("second %d: some replica has everything for %s, it is asked again: %t", second, longest, !story.asks)
+		}
 	}
 }

@@ -60,7 +60,7 @@ func (s *Server) ReceiverSessions(ctx context.Context) ([]ReceiverSession, error
 	all, err := one.processes(ctx)
 	var found []ReceiverSession
 	for _, process := range all {
-		if isReplicationUser(process.user) && strings.HasPrefix(process.command, "Binlog Dump") {
+		if process.isReceiver() {
 			found = append(found, ReceiverSession{process.id, parsePeer(process.host), sentAll(process.state)})
 		}
 	}
