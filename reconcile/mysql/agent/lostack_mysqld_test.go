@@ -13,7 +13,8 @@ import (
 // TestALostAcknowledgementMysqld: the only replica's mysqld hangs, and its connection ends after a commit was sent to it. When mysqld
 // continues, the replica stores the commit, but cannot acknowledge it. It connects again, and the primary's mysqld does not ask for the
 // acknowledgement once more. No client commits anything else, and the commit returns all the same.
-func TestALostAcknowledgementMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+func TestALostAcknowledgementMysqld(t *testing.T) {
+	t.Parallel()
 	const limit = 30 * time.Second
 	ca := newAuthority(t)
 	leader, replica, db := startAcknowledging(t, ca)
