@@ -78,13 +78,7 @@ func (a *Agent) acceptWrites(ctx context.Context, order replication.Assignment) 
 	if err := a.limitTransactions(ctx); err != nil {
 		return err
 	}
-	allowed := order.Receivers()
-	a.receivers = receivers{}
-	if err := a.local.AcceptWrites(ctx, order.Acks, ordinalsOf(allowed), a.announceOpen); err != nil {
-		return err
-	}
-	a.receivers = receivers{start: a.start, known: true, allowed: allowed}
-	return nil
+	return a.openFor(ctx, order)
 }
 
 func (a *Agent) keepOrigin(origin replication.Origin) error {

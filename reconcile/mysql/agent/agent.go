@@ -209,6 +209,9 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	if observed.LoginsHang {
 		step.Message += "; no client can log in while a statement about accounts waits for an acknowledgement"
 	}
+	if a.receivers.failure != "" {
+		step.Message += "; cannot change which members may follow: " + a.receivers.failure
+	}
 	observed.AckClients = a.ackClients(ctx, observed)
 	changed := a.publish(observed, local, step, under)
 	if changed {

@@ -2,20 +2,22 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
 // receivers are the members that a mysqld allows to follow it. The zero value means that this is not known.
 type receivers struct {
-	// start is the start of mysqld, of which the agent has made this certain for these members.
+	// start is the start of mysqld. If known, it allows exactly these members.
 	start   string
 	known   bool
 	allowed []string
-	// failure is why the agent could not, empty if it could. It logs the same failure once.
+	// failure is why the last try failed, empty if it did not. The agent logs the same failure once.
 	failure string
 }
 
@@ -53,19 +55,57 @@ func (a *Agent) allowReceivers(ctx context.Context, local replication.Observed) 
 	if a.receivers.are(a.start, allowed) {
 		return false
 	}
-	a.receivers.known = false
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	a.receivers.known = false
 	if err := a.local.AllowReceivers(bounded, ordinalsOf(allowed)); err != nil {
-		if a.receivers.failure != err.Error() {
-			a.log.Info("cannot change which members may follow this primary, will try again", "allowed", allowed, "error", err.Error())
-		}
-		a.receivers.failure = err.Error()
+		a.notAllowed(err)
 		return false
 	}
+	a.hasAllowed(allowed)
+	return true
+}
+
+// openFor lets clients write, and members follow, as the assignment says.
+func (a *Agent) openFor(ctx context.Context, order replication.Assignment) error {
+	allowed, failed := order.Receivers(), false
+	a.receivers.known = false
+	err := a.local.AcceptWrites(ctx, mysqld.Opening{
+		Acks: order.Acks, Receivers: ordinalsOf(allowed),
+		Permit: func(ctx context.Context) error {
+			if !a.stillLeads(order) {
+				return errors.New("the operator has assigned another role meanwhile")
+			}
+			return a.announceOpen(ctx)
+		},
+		NotAllowed: func(err error) {
+			failed = true
+			a.notAllowed(err)
+		},
+	})
+	if err == nil && !failed {
+		a.hasAllowed(allowed)
+	}
+	return err
+}
+
+// stillLeads reports whether the member's assignment is still to be the primary of this epoch.
+func (a *Agent) stillLeads(order replication.Assignment) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.assignment != nil && a.assignment.Role == replication.RolePrimary && a.assignment.Record.Epoch == order.Record.Epoch
+}
+
+func (a *Agent) hasAllowed(allowed []string) {
 	a.log.Info("members may follow this primary", "allowed", allowed)
 	a.receivers = receivers{start: a.start, known: true, allowed: allowed}
-	return true
+}
+
+func (a *Agent) notAllowed(err error) {
+	if a.receivers.failure != err.Error() {
+		a.log.Info("cannot change which members may follow this primary, will try again", "error", err.Error())
+	}
+	a.receivers.failure = err.Error()
 }
 
 // ordinalsOf returns the numbers at the end of members' names.

@@ -34,7 +34,7 @@ func (s *Server) BinaryLogs(ctx context.Context) ([]BinaryLog, error) {
 // Receivers counts the receivers of members that are connected and read the binary log. They need not acknowledge.
 func (s *Server) Receivers(ctx context.Context) (int, error) {
 	var count int
-	row := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM performance_schema.processlist WHERE user LIKE ? AND command LIKE 'Binlog Dump%'", strings.ReplaceAll(ReplicationUsers+"_", "_", `\_`)+"%")
+	row := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM performance_schema.processlist WHERE user LIKE ? AND command LIKE 'Binlog Dump%'", replicationUsersLike)
 	if err := row.Scan(&count); err != nil {
 		return 0, fmt.Errorf("count connected replicas: %w", err)
 	}

@@ -88,7 +88,10 @@ func (b Bootstrap) SQL() (string, error) {
 			return "", fmt.Errorf("account %s: %w", user, err)
 		}
 	}
-	lines := []string{"SET SESSION sql_log_bin = 0", "SET SESSION sql_mode = ''", "SET NAMES utf8mb4"}
+	lines := []string{
+		"SET SESSION sql_log_bin = 0", "SET SESSION sql_mode = ''", "SET NAMES utf8mb4",
+		"DROP USER IF EXISTS '" + ReplicationUsers + "'@'%'", // all members of earlier builds followed with it
+	}
 	for _, account := range ownAccounts() {
 		name, hash := account.name(), hashes[account.password]
 		lines = append(lines,

@@ -64,13 +64,13 @@ func TestLateStatementsHaveNoEffectMysqld(t *testing.T) {
 		t.Errorf("late: closed %t, %d acknowledgements", closed, acks)
 	}
 	refused := errors.New("mysqld stops")
-	if err := agent.AcceptWrites(t.Context(), 2, nil, func(context.Context) error { return refused }); !errors.Is(err, refused) {
+	if err := agent.AcceptWrites(t.Context(), Opening{Acks: 2, Permit: func(context.Context) error { return refused }}); !errors.Is(err, refused) {
 		t.Errorf("without permission: %v", err)
 	}
 	if closed, _ := state(); !closed {
 		t.Error("mysqld takes writes without permission")
 	}
-	if err := agent.AcceptWrites(t.Context(), 2, nil, permit); err != nil {
+	if err := agent.AcceptWrites(t.Context(), Opening{Acks: 2, Permit: permit}); err != nil {
 		t.Fatal(err)
 	}
 	if err := agent.EnforceAcks(t.Context(), 1); err != nil {

@@ -2,6 +2,7 @@ package mysqld
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -15,41 +16,58 @@ const (
 	openLook      = 50 * time.Millisecond
 )
 
-// AcceptWrites lets clients write, and the members of these ordinals follow, if commits wait for at least acks acknowledgements, and permit
-// returns no error. It checks on the connection that it opens with: a mysqld that restarted since the agent observed it enforces nothing,
-// and must not be opened.
+// Opening is how a mysqld opens for writes.
+type Opening struct {
+	// Acks is for how many acknowledgements commits wait at least.
+	Acks int
+	// Receivers are the ordinals of the members that may follow.
+	Receivers []int
+	// Permit returns an error if mysqld must not open, or not any more. AcceptWrites calls it before each step.
+	Permit func(context.Context) error
+	// NotAllowed is called if accounts cannot be changed, because a client holds a lock. mysqld opens nevertheless if no member can follow.
+	NotAllowed func(error)
+}
+
+// AcceptWrites lets clients write, and members follow. It checks on the connection that it opens with: a mysqld that restarted since the
+// agent observed it enforces nothing, and must not be opened.
 //
 // It opens in two steps. First super_read_only is off, and read_only is on: accounts can be changed, and only clients with CONNECTION_ADMIN
 // can write. When the replicas have connected, or after two seconds, all clients can write. A statement about accounts that comes before
 // the replicas would lock them out: it waits for their acknowledgement, and holds the lock of the privilege tables.
-func (s *Server) AcceptWrites(ctx context.Context, acks int, ordinals []int, permit func(context.Context) error) error {
-	const what = "accept writes"
+func (s *Server) AcceptWrites(ctx context.Context, open Opening) error {
 	one, err := newSession(ctx, s.db)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("accept writes: %w", err)
 	}
 	defer one.Close()
+	if err := s.acceptWrites(ctx, one, open); err != nil {
+		return fmt.Errorf("accept writes: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) acceptWrites(ctx context.Context, one session, open Opening) error {
 	var enforced int
 	row := one.QueryRowContext(ctx, "SELECT IF(@@GLOBAL.rpl_semi_sync_source_enabled, @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, 0)")
 	if err := row.Scan(&enforced); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return err
 	}
-	if enforced < acks {
-		return fmt.Errorf("%s: commits wait for %d acknowledgements, but the assignment requires %d; the agent tries again", what, enforced, acks)
+	if enforced < open.Acks {
+		return fmt.Errorf("commits wait for %d acknowledgements, but the assignment requires %d; the agent tries again", enforced, open.Acks)
 	}
-	if err := permit(ctx); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	if err := open.Permit(ctx); err != nil {
+		return err
 	}
 	if err := one.clear(ctx, "super_read_only"); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return err
 	}
-	if err := s.attachReceivers(ctx, acks, ordinals); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	if err := s.attachReceivers(ctx, open); err != nil {
+		return err
 	}
-	if err := one.clear(ctx, "read_only"); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	if err := open.Permit(ctx); err != nil {
+		return err
 	}
-	return nil
+	return one.clear(ctx, "read_only")
 }
 
 // clear turns a global variable off, unless mysqld runs the statement too late.
@@ -67,12 +85,16 @@ func (s session) clear(ctx context.Context, variable string) error {
 	return nil
 }
 
-// attachReceivers allows the members of these ordinals to follow, and waits for a moment until enough of them have connected.
-func (s *Server) attachReceivers(ctx context.Context, acks int, ordinals []int) error {
+// attachReceivers allows members to follow, and waits for a moment until enough of them have connected.
+func (s *Server) attachReceivers(ctx context.Context, open Opening) error {
 	bounded, cancel := context.WithTimeout(ctx, allowTimeout)
 	defer cancel()
-	if err := s.AllowReceivers(bounded, ordinals); err != nil {
-		return err
+	if err := s.AllowReceivers(bounded, open.Receivers); err != nil {
+		if isLockedOut, unknown := s.areLockedOut(ctx); !isLockedOut {
+			return errors.Join(err, unknown)
+		}
+		open.NotAllowed(err)
+		return nil
 	}
 	late := time.After(receiversWait)
 	for {
@@ -80,7 +102,7 @@ func (s *Server) attachReceivers(ctx context.Context, acks int, ordinals []int) 
 		if err != nil {
 			return err
 		}
-		if clients, _ := strconv.Atoi(status["Rpl_semi_sync_source_clients"]); clients >= acks {
+		if clients, _ := strconv.Atoi(status["Rpl_semi_sync_source_clients"]); clients >= open.Acks {
 			return nil
 		}
 		select {

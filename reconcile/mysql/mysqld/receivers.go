@@ -27,20 +27,22 @@ func (s *Server) AllowReceivers(ctx context.Context, ordinals []int) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	defer one.Close()
-	if err := one.endSessions(ctx, changesAccounts); err != nil {
+	if err := one.endSessions(ctx, s.isAbandoned); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	s.allowing = one.id
 	err = one.exec(ctx, what, append([]string{"SET SESSION sql_log_bin = 0"}, lockStatements(ordinals)...)...)
 	if err := errors.Join(err, resetVariable(ctx, one.Conn, "sql_log_bin")); err != nil {
 		return err
 	}
+	s.allowing = 0
 	return one.endOtherReceivers(ctx, ordinals)
 }
 
-// changesAccounts reports whether a session is one of the agent that changes accounts. It is left from a call that was given up. Its
-// statement may still wait, for the lock of the privilege tables, and must not unlock an account later.
-func changesAccounts(p process) bool {
-	return p.user == AgentUser && strings.HasPrefix(p.info, alterUsers)
+// isAbandoned reports whether a session is left from a call that was given up, by this agent or an earlier one. Its statement may still
+// wait, for the lock of the privilege tables or for a mysqld that is stopped, and must not unlock an account later.
+func (s *Server) isAbandoned(p process) bool {
+	return p.user == AgentUser && (p.id == s.allowing || strings.HasPrefix(p.info, alterUsers))
 }
 
 // alterUsers begins the statements that change accounts. An account that a user has dropped needs no change.
@@ -65,6 +67,28 @@ func lockStatements(ordinals []int) []string {
 		statements = append(statements, alterUsers+strings.Join(unlocked, ", ")+" "+accountUnlock)
 	}
 	return statements
+}
+
+// areLockedOut reports whether no member can follow, and no statement that was given up can change that.
+func (s *Server) areLockedOut(ctx context.Context) (bool, error) {
+	bounded, cancel := context.WithTimeout(ctx, allowTimeout)
+	defer cancel()
+	one, err := newSession(bounded, s.db)
+	if err != nil {
+		return false, err
+	}
+	defer one.Close()
+	if err := one.endSessions(bounded, s.isAbandoned); err != nil {
+		return false, err
+	}
+	all, err := one.processes(bounded)
+	if err != nil || slices.ContainsFunc(all, process.isReceiver) {
+		return false, err
+	}
+	var unlocked int
+	row := one.QueryRowContext(bounded, "SELECT COUNT(*) FROM mysql.user WHERE account_locked <> 'Y' AND User LIKE ?", replicationUsersLike)
+	err = row.Scan(&unlocked)
+	return err == nil && unlocked == 0, err
 }
 
 // endOtherReceivers ends the sessions of members whose accounts are locked. It also ends sessions that are logging in: mysqld may have

@@ -131,7 +131,7 @@ func TestAReceiverThatIsLoggingInIsRefusedMysqld(t *testing.T) {
 	t.Parallel()
 	certificates, b := writeCertificates(t), bootstrap("root's")
 	primary := newMysqld(t, certificates)
-	agent := primary.start(t, sqlOf(t, b), b.Agent, withSemiSync()...)
+	agent := primary.start(t, sqlOf(t, b), b.Agent, append(withSemiSync(), "--connect-timeout=600")...)
 	stranger, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(primary.port)))
 	if err != nil {
 		t.Fatal(err)

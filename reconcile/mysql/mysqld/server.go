@@ -40,6 +40,9 @@ const mostMembers = 9
 // that the primary can refuse a single member.
 func ReplicationUser(ordinal int) string { return fmt.Sprintf("%s_%d", ReplicationUsers, ordinal) }
 
+// replicationUsersLike matches the names of these accounts in SQL.
+const replicationUsersLike = `mysql\_operator\_replication\_%`
+
 // isReplicationUser reports whether an account is that of a member that reads the primary's binary log.
 func isReplicationUser(user string) bool { return strings.HasPrefix(user, ReplicationUsers+"_") }
 
@@ -50,6 +53,8 @@ type Server struct {
 	allowance *allowance
 	connector sqldriver.Connector
 	config    *driver.Config
+	// allowing is the session of a call of AllowReceivers that has not succeeded; 0 if there is none.
+	allowing int64
 }
 
 // connectTimeout bounds one attempt to connect. Contexts bound statements.

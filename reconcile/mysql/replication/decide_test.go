@@ -500,9 +500,10 @@ func TestRelaxes(t *testing.T) {
 		want       bool
 	}{
 		"a primary that begins to take writes":             {primary, Status{AcksEnforced: 1}, true},
-		"a primary that takes writes, as strict as before": {primary, Status{Writable: true, AcksEnforced: 1}, false},
-		"stricter":                                         {primary, Status{Writable: true}, false},
-		"less strict":                                      {primary, Status{Writable: true, AcksEnforced: 2}, true},
+		"a primary that takes writes, as strict as before": {primary, Status{State: StateWriting, Writable: true, AcksEnforced: 1}, false},
+		"stricter":                                         {primary, Status{State: StateWriting, Writable: true}, false},
+		"less strict":                                      {primary, Status{State: StateWriting, Writable: true, AcksEnforced: 2}, true},
+		"a primary that has opened half way":               {primary, Status{State: StatePromoting, Writable: true, AcksEnforced: 1}, true},
 		"a replica that begins to acknowledge":             {replica, Status{}, true},
 		"a replica that already acknowledges":              {replica, Status{Acknowledging: true}, false},
 		"a replica that stops acknowledging":               {Assignment{Role: RoleReplica, InSync: true}, Status{Acknowledging: true}, false},

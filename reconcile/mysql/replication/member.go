@@ -69,7 +69,7 @@ const DefaultCopyLimit = 64 << 20
 // the record is still current.
 func (a Assignment) Relaxes(now Status) bool {
 	if a.Role == RolePrimary {
-		return !now.Writable || a.Acks < now.AcksEnforced
+		return now.State != StateWriting || a.Acks < now.AcksEnforced
 	}
 	mayBeReplaced := !a.InSync && (now.Assignment == nil || now.Assignment.InSync)
 	return mayBeReplaced || a.Acknowledge && !now.Acknowledging

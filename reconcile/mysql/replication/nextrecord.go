@@ -153,7 +153,7 @@ func dismiss(c Cluster) Record {
 // only a later record, with the member in sync, makes it acknowledge. A receiver acknowledges commits whenever its own member allows that,
 // so the primary must refuse all other members: one that was not reached may still acknowledge as an earlier record allowed.
 func admit(c Cluster) Record {
-	if len(c.Record.InSync) == 0 {
+	if len(c.Record.InSync) == 0 || !c.primaryStatus().speaksOurProtocol() {
 		return c.Record
 	}
 	for _, member := range c.replicas() {

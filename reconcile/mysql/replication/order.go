@@ -52,6 +52,7 @@ func (a Assignment) contradicts(last *Assignment) bool {
 // not part of it. Those agents keep the assignment without such a field, which would contradict every assignment sent to them.
 func (a Assignment) terms() Assignment {
 	a.Protocol, a.Boot, a.CopyLimit, a.Members = 0, "", 0, 0
+	a.Record.Joining = nil
 	return a
 }
 
@@ -66,6 +67,9 @@ func (a Assignment) Followed(now Status) bool {
 	}
 	if now.Assignment.Members == 0 {
 		a.Members = 0
+	}
+	if len(now.Assignment.Record.Joining) == 0 {
+		a.Record.Joining = nil
 	}
 	return reflect.DeepEqual(*now.Assignment, a)
 }

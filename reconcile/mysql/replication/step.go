@@ -30,6 +30,9 @@ type Server struct {
 	Channel Channel
 }
 
+// isClosed reports whether clients without CONNECTION_ADMIN cannot write: mysqld has not opened, or only half way.
+func (s Server) isClosed() bool { return s.SuperReadOnly || s.ReadOnly }
+
 // enforces reports whether commits may wait for acknowledgements.
 func (s Server) enforces() bool { return s.SourceEnabled || s.SourceAcks != 0 }
 
@@ -131,7 +134,7 @@ func nextStep(local Observed) Step {
 		step.Hollow = ToInspect(local).Both(local.Hollow)
 		return step
 	}
-	if a.Role == RolePrimary && local.Server.SuperReadOnly && local.Origin.unused() && len(a.Record.InSync) > 0 {
+	if a.Role == RolePrimary && local.Server.isClosed() && local.Origin.unused() && len(a.Record.InSync) > 0 {
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "refuses to serve: the record says that the primary has data, and this volume is new"}
 	}
 	if a.Role == RolePrimary {
@@ -167,6 +170,9 @@ func NeedsSource(local Observed) bool {
 // unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits for the operator.
 // mysqld itself starts read-only and with replication stopped, so an unsafe server cannot keep running.
 func unassigned(server Server) Step {
+	if !server.SuperReadOnly && server.ReadOnly {
+		return Step{Verb: VerbNone, State: StatePromoting, Message: "takes writes of administrators only; the agent restarted and waits for the operator to confirm"}
+	}
 	if !server.SuperReadOnly {
 		return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes; the agent restarted and waits for the operator to confirm"}
 	}
@@ -180,7 +186,7 @@ func primaryStep(a Assignment, local Observed) Step {
 	server := local.Server
 	promoting := func(verb Verb, message string) Step { return Step{Verb: verb, State: StatePromoting, Message: message} }
 	switch {
-	case server.SuperReadOnly && a.Boot != local.Boot:
+	case server.isClosed() && a.Boot != local.Boot:
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "mysqld restarted; waits for the operator to confirm that this member is still the primary"}
 	case server.Channel.Configured:
 		return leaveSource(server)
@@ -190,7 +196,7 @@ func primaryStep(a Assignment, local Observed) Step {
 		return writingOr(server, VerbEnforceAcks, fmt.Sprintf("makes commits wait for %d acknowledgements", a.Acks))
 	case a.Acks == 0 && server.enforces():
 		return writingOr(server, VerbStopEnforcingAcks, "lets commits return without acknowledgements")
-	case server.SuperReadOnly || server.ReadOnly:
+	case server.isClosed():
 		return promoting(VerbAcceptWrites, "starts to take writes")
 	}
 	return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes"}
@@ -227,7 +233,7 @@ func brokenApplier(channel Channel) Step {
 }
 
 func writingOr(server Server, verb Verb, message string) Step {
-	if server.SuperReadOnly || server.ReadOnly {
+	if server.isClosed() {
 		return Step{Verb: verb, State: StatePromoting, Message: message}
 	}
 	return Step{Verb: verb, State: StateWriting, Message: message}

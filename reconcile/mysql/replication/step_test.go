@@ -123,6 +123,15 @@ func TestPrimaryStep(t *testing.T) {
 			scene: member(t).asPrimary(1), verb: VerbEnforceAcks, state: StatePromoting, says: "1"},
 		"with them in force it takes writes": {
 			scene: member(t).asPrimary(1).with(func(l *Observed) { l.Server.SourceAcks = 1 }), verb: VerbAcceptWrites, state: StatePromoting},
+		"a user opens it half way before it is confirmed: it waits": {
+			scene: member(t).asPrimary(0).with(func(l *Observed) {
+				l.Assignment.Boot, l.Server.SuperReadOnly, l.Server.ReadOnly = bootBefore, false, true
+			}), verb: VerbNone, state: StateWaiting, says: "restarted"},
+		"or with a new volume: it refuses": {
+			scene: member(t).asPrimary(0).with(func(l *Observed) {
+				l.Origin, l.Assignment.Record.InSync = OriginFresh, []string{"db-0", "db-1"}
+				l.Server.SuperReadOnly, l.Server.ReadOnly = false, true
+			}), verb: VerbNone, state: StateWaiting, says: "refuses to serve"},
 		"a primary that has opened half way, when its agent ended, opens": {
 			scene: member(t).asPrimary(1).with(func(l *Observed) { l.Server.SourceAcks, l.Server.SuperReadOnly, l.Server.ReadOnly = 1, false, true }), verb: VerbAcceptWrites, state: StatePromoting},
 		"but only with acknowledgements in force": {
