@@ -106,8 +106,12 @@ type boundedConn struct {
 }
 
 func (c *boundedConn) Read(into []byte) (int, error) {
-	if c.left.Load() <= 0 {
+	left := c.left.Load()
+	if left <= 0 {
 		return 0, errTooMuch
+	}
+	if int64(len(into)) > left {
+		into = into[:left] // a single read may return megabytes while mysqld sends more
 	}
 	count, err := c.Conn.Read(into)
 	c.left.Add(-int64(count))

@@ -77,8 +77,9 @@ func (f *flushed) judged(book *HollowJudge, wanted replication.GTIDSet) replicat
 	for range 100 {
 		ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
 		err := book.Judge(ctx, f.agent, wanted, f.executed())
+		isLate := ctx.Err() != nil // on a busy machine; the agent looks again as well
 		cancel()
-		if err != nil && !strings.Contains(err.Error(), errTooMuch.Error()) {
+		if err != nil && !isLate && !strings.Contains(err.Error(), errTooMuch.Error()) {
 			f.t.Fatal(err)
 		}
 		if book.unjudged(wanted).Empty() {
