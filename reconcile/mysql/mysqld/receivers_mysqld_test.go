@@ -56,12 +56,7 @@ func TestOnlyAllowedReceiversConnectMysqld(t *testing.T) {
 	}
 	written := make(chan error, 1)
 	go func() { written <- root.exec(context.WithoutCancel(t.Context()), "write", "CREATE DATABASE another") }()
-	eventually(t, "a commit waits", func() error {
-		if !briefly(t, agent).CommitsWait {
-			return context.DeadlineExceeded
-		}
-		return nil
-	}, primary.messages)
+	awaitCommit(t, agent, primary)
 	began := time.Now()
 	allow(t, agent, 0, 8)
 	t.Logf("locked out after %s", time.Since(began))
@@ -107,6 +102,17 @@ func TestOnlyAllowedReceiversConnectMysqld(t *testing.T) {
 	refused()
 	allow(t, agent, 1)
 	awaitReplication(t, follower, replica)
+}
+
+// awaitCommit waits until a commit waits for acknowledgements.
+func awaitCommit(t *testing.T, own *Server, primary *mysqld) {
+	t.Helper()
+	eventually(t, "a commit waits", func() error {
+		if !briefly(t, own).CommitsWait {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}, primary.messages)
 }
 
 func allow(t *testing.T, own *Server, ordinals ...int) {
@@ -172,12 +178,7 @@ func TestAReceiverThatIsLoggingInIsRefusedMysqld(t *testing.T) {
 	root := primary.connect(t, Account{User: "root", Password: "root's"})
 	written := make(chan error, 1)
 	go func() { written <- root.exec(context.WithoutCancel(t.Context()), "write", "CREATE USER shop") }()
-	eventually(t, "a commit waits", func() error {
-		if !briefly(t, agent).CommitsWait {
-			return context.DeadlineExceeded
-		}
-		return nil
-	}, primary.messages)
+	awaitCommit(t, agent, primary)
 	everybody := []int{0, 1, 2, 3, 4, 5, 6, 7, 8} // so that the statement that waits unlocks
 	for _, allowed := range [][]int{everybody, nil} {
 		brief, cancel := context.WithTimeout(t.Context(), 2*time.Second)

@@ -13,8 +13,8 @@
 //     the Record before it goes down on the primary.
 //   - A promise is kept before it is written down: RequiredAcks goes up in the Record only after the primary enforces the higher number,
 //     and enough replicas hold everything that the primary had when that was observed.
-//   - A member leaves InSync only when it certainly cannot acknowledge any more. RequiredAcks is then at most the number of other replicas
-//     that are seen to hold everything that the member may have acknowledged.
+//   - A member leaves InSync only after the primary has locked it out. RequiredAcks is then at most the number of other replicas that are
+//     seen to hold everything that the member may have acknowledged.
 //   - Before the operator sends an assignment that allows a member more, it makes certain that the Record is still current: see
 //     Assignment.Relaxes. See order.go for assignments that arrive late.
 //

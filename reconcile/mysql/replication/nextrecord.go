@@ -14,7 +14,7 @@ func nextRecord(c Cluster) Record {
 		firstPrimary, // a new cluster's primary takes writes: it is the first member in sync
 		fewerMembers, // the user wants fewer members: require fewer acknowledgements before a member leaves
 		degrade,      // too few replicas acknowledge for too long: continue with fewer, if the user allows it
-		leave,        // a member certainly cannot acknowledge any more
+		leave,        // the primary has locked out a member
 		dismiss,      // a member that the user does not want may not follow any more
 		admit,        // a member certainly does not acknowledge: it may follow the primary
 		join,         // a replica has caught up: it may acknowledge from now on

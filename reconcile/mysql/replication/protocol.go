@@ -13,7 +13,7 @@ import (
 // is confirmed, replicas follow. Otherwise no member would become ready, and Kubernetes would not replace the next one. But what such an
 // agent reports may mean something else. Based on such a report, the operator neither makes a stronger promise nor uses up an existing one:
 //
-//   - it does not take the member into InSync (join),
+//   - it does not take the member into Joining (admit) or InSync (join),
 //   - it does not raise a promise that the member must keep as the primary (raise): such an agent may not refuse a late assignment,
 //   - it does not let a member leave InSync if such an agent, or such a primary, reports it as silent (leave).
 //
