@@ -119,6 +119,16 @@ func (m *simulatedMember) stop() {
 	}
 }
 
+// at returns the member that runs at an address; nil if there is none. The caller must hold the lock.
+func (n *network) at(address string) *simulatedMember {
+	for _, m := range n.running {
+		if m.address == address {
+			return m
+		}
+	}
+	return nil
+}
+
 // remount gives the members of a cluster what is in Secret NAME-tls by now, as kubelet does after a while.
 func (n *network) remount(cluster string, now certificates) {
 	n.mu.Lock()
@@ -277,8 +287,8 @@ func (m *simulatedMember) receive() {
 	if channel.IO != "Yes" && channel.IO != "Connecting" {
 		return
 	}
-	source, reachable := m.network.running[channel.SourceHost]
-	if !reachable || !source.allows(m) {
+	source := m.network.at(channel.SourceHost)
+	if source == nil || !source.allows(m) {
 		channel.IO, channel.AckActive = "Connecting", false
 		return
 	}
@@ -296,8 +306,8 @@ func (m *simulatedMember) allows(other *simulatedMember) bool {
 }
 
 func (m *simulatedMember) lookAtSource() *replication.Source {
-	source, reachable := m.network.running[m.assignment.SourceHost]
-	if !reachable {
+	source := m.network.at(m.assignment.SourceAddress)
+	if source == nil || source.host != m.assignment.SourceHost {
 		return &replication.Source{Err: "connection refused"}
 	}
 	return &replication.Source{ServerUUID: source.volume.uuid, Executed: source.volume.executed}
@@ -306,7 +316,7 @@ func (m *simulatedMember) lookAtSource() *replication.Source {
 func (m *simulatedMember) ackClients() int {
 	count := 0
 	for _, other := range m.network.running {
-		if other.volume.channel.SourceHost == m.host && other.volume.channel.IO == "Yes" && other.volume.channel.AckActive {
+		if other.volume.channel.SourceHost == m.address && other.volume.channel.IO == "Yes" && other.volume.channel.AckActive {
 			count++
 		}
 	}
@@ -339,7 +349,10 @@ func (m *simulatedMember) act(verb replication.Verb) {
 	case replication.VerbClone:
 		m.copySource()
 	case replication.VerbPointToSource:
-		*channel = replication.Channel{Configured: true, SourceHost: m.assignment.SourceHost, SourcePort: m.assignment.SourcePort, IO: "No", SQL: "No"}
+		*channel = replication.Channel{Configured: true, SourceHost: m.assignment.SourceAddress, SourcePort: m.assignment.SourcePort, IO: "No", SQL: "No"}
+		m.pointed = true
+	case replication.VerbTurnToSource:
+		channel.SourceHost, channel.SourcePort, channel.IO, channel.AckActive = m.assignment.SourceAddress, m.assignment.SourcePort, "Connecting", false
 		m.pointed = true
 	case replication.VerbStartReplica, replication.VerbRestartReceiver:
 		lag := int64(0)

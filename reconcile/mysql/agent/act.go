@@ -25,7 +25,10 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 		return a.acceptWrites(bounded, *local.Assignment)
 	}
 	if step.Verb == replication.VerbPointToSource {
-		return a.pointToSource(bounded, *local.Assignment)
+		return a.changeSource(bounded, *local.Assignment, a.local.PointToSource)
+	}
+	if step.Verb == replication.VerbTurnToSource {
+		return a.turnToSource(bounded, *local.Assignment, a.local.TurnToSource)
 	}
 	if step.Verb == replication.VerbEnforceAcks {
 		return a.local.EnforceAcks(bounded, local.Assignment.Acks)
@@ -105,31 +108,6 @@ func (a *Agent) storeState(kept state) error {
 	return nil
 }
 
-func (a *Agent) source(assignment replication.Assignment, user, password string) (mysqld.Source, error) {
-	account, err := a.layout.readAccountOf(user, password)
-	if err != nil {
-		return mysqld.Source{}, err
-	}
-	return mysqld.Source{
-		Host: assignment.SourceHost, Port: assignment.SourcePort, Account: account,
-		Certificates: mysqld.Certificates{CA: a.layout.caFile(), Certificate: a.layout.certFile(), Key: a.layout.keyFile()},
-	}, nil
-}
-
-func (a *Agent) pointToSource(ctx context.Context, assignment replication.Assignment) error {
-	source, err := a.source(assignment, mysqld.ReplicationUser(a.ordinal), mysqld.ReplicationUsers)
-	if err != nil {
-		return err
-	}
-	if err := a.local.PointToSource(ctx, source); err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.pointed = true
-	return nil
-}
-
 // clone replaces the data with a copy of the primary's. NextStep has just verified with the primary that it has every transaction of this
 // member. From now on this member's data does not count, so that an interrupted copy simply starts again.
 func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) error {
@@ -145,7 +123,7 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 		return fmt.Errorf("give the member a new server_uuid: %w", err)
 	}
 	a.begins()
-	donor, err := a.source(assignment, mysqld.CloneUser, mysqld.CloneUser)
+	account, err := a.layout.readAccountOf(mysqld.CloneUser, mysqld.CloneUser)
 	if err != nil {
 		return err
 	}
@@ -155,6 +133,7 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 		defer close(done)
 		a.watchCopy(watching)
 	}()
+	donor := a.source(donorHost(assignment), assignment.SourcePort, account)
 	err = a.local.Clone(ctx, donor, cmp.Or(assignment.CopyLimit, replication.DefaultCopyLimit))
 	stop()
 	<-done

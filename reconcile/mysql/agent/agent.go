@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -310,6 +311,9 @@ func (a *Agent) lookAtSource(ctx context.Context, assignment replication.Assignm
 }
 
 func (a *Agent) observeSource(ctx context.Context, assignment replication.Assignment) (replication.Source, error) {
+	if assignment.SourceAddress == "" {
+		return replication.Source{}, errors.New("its Pod has no address yet")
+	}
 	account, err := a.layout.readAccountOf(mysqld.ObserverUser, mysqld.ReplicationUsers)
 	if err != nil {
 		return replication.Source{}, err
@@ -318,14 +322,18 @@ func (a *Agent) observeSource(ctx context.Context, assignment replication.Assign
 	if err != nil {
 		return replication.Source{}, err
 	}
-	remote, err := mysqld.Remote(assignment.SourceHost, assignment.SourcePort, account, security)
+	remote, err := mysqld.Remote(assignment.SourceHost, assignment.SourceAddress, assignment.SourcePort, account, security)
 	if err != nil {
 		return replication.Source{}, err
 	}
 	defer remote.Close()
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	return remote.ObserveSource(bounded)
+	source, err := remote.ObserveSource(bounded)
+	if err == nil && source.Host != assignment.SourceHost {
+		return replication.Source{}, fmt.Errorf("the server at %s is %q, and not %s: the primary's Pod has another address by now", assignment.SourceAddress, source.Host, assignment.SourceHost)
+	}
+	return source, err
 }
 
 // Assign accepts an assignment unless it is out of date (replication.Accept). It stores the assignment on the volume before the assignment

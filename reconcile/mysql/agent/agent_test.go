@@ -19,7 +19,7 @@ import (
 func assignment(member *Agent, epoch int64, primary string) replication.Assignment {
 	return replication.Assignment{
 		Protocol: replication.Protocol, Record: replication.Record{Epoch: epoch, Revision: 1, Primary: primary, InSync: []string{primary}},
-		Role: replication.RoleReplica, Boot: member.Status().Boot, SourceHost: primary + ".pods", SourcePort: 3306,
+		Role: replication.RoleReplica, Boot: member.Status().Boot, SourceHost: primary + ".pods", SourceAddress: "10.0.0.1", SourcePort: 3306,
 	}
 }
 
@@ -194,7 +194,7 @@ func TestAPrimaryIsLookedAtAgainOnlyForWhatIsNewThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	observed := someObservation()
-	observed.Server.Channel = replication.Channel{Configured: true, SourceHost: told.SourceHost, SourcePort: told.SourcePort, IO: "Yes", SQL: "Yes"}
+	observed.Server.Channel = replication.Channel{Configured: true, SourceHost: told.SourceAddress, SourcePort: told.SourcePort, IO: "Yes", SQL: "Yes"}
 	own, err := replication.ParseGTIDSet(observed.Server.ServerUUID + ":1")
 	if err != nil {
 		t.Fatal(err)

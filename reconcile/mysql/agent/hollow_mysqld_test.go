@@ -19,7 +19,7 @@ func (m *realMember) follows(t *testing.T, leader *realMember) {
 	}
 	order := replication.Assignment{
 		Protocol: replication.Protocol, Record: leader.agent.Status().Held, Role: replication.RoleReplica, Boot: m.agent.Status().Boot,
-		SourceHost: "localhost", SourcePort: leader.port,
+		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: leader.port,
 	}
 	if err := m.agent.Assign(order); err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func TestThePrimaryAloneLimitsTransactionsMysqld(t *testing.T) {
 	}
 	order := replication.Assignment{
 		Protocol: replication.Protocol, Record: replication.Record{Epoch: 2, Revision: 2, Primary: "db-1"},
-		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "localhost", SourcePort: freePort(t),
+		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: freePort(t),
 	}
 	if err := m.agent.Assign(order); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 		step.Message += "; " + a.refused
 	}
 	if a.kept.IsForgetful {
-		step.Message += "; it may lack transactions that it acknowledged before its machine or its volume failed"
+		step.Message += "; it may lack transactions that it acknowledged before its machine or its volume failed, or before it changed its source"
 	}
 	changed := status.State != step.State || a.lastMessage != step.Message
 	if changed {

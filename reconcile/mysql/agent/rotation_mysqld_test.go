@@ -50,7 +50,7 @@ func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMe
 	t.Cleanup(func() { _ = os.RemoveAll(short) })
 	m.layout.Run = short
 	ca.install(m.layout, 2, "localhost")
-	settings := fmt.Sprintf("[mysqld]\nport = %d\nbind_address = 127.0.0.1\nmysqlx = OFF\nskip_name_resolve = ON\npersisted_globals_load = OFF\nauto_generate_certs = OFF\n"+
+	settings := fmt.Sprintf("[mysqld]\nport = %d\nbind_address = 127.0.0.1,127.0.0.2\nmysqlx = OFF\nskip_name_resolve = ON\npersisted_globals_load = OFF\nauto_generate_certs = OFF\n"+
 		"gtid_mode = ON\nenforce_gtid_consistency = ON\nlog_bin = binlog\nrelay_log = relay\nskip_replica_start = ON\nreplica_net_timeout = 10\nsuper_read_only = ON\nlog_error = %s\nsecure_file_priv = NULL\n"+
 		"loose_rpl_semi_sync_source_timeout = 4294967295\nplugin_load_add = semisync_source.so\nplugin_load_add = semisync_replica.so\nplugin_load_add = mysql_clone.so\n", m.port, m.log())
 	if err := Prepare(m.layout, Identity{Pod: "db-0", Host: "localhost", Settings: settings, Given: smallest()}); err != nil {

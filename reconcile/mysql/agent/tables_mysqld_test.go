@@ -17,7 +17,7 @@ func (m *realMember) follow(t *testing.T, primary *realMember, revision int64) {
 	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
 	order := replication.Assignment{
 		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0"},
-		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "127.0.0.1", SourcePort: primary.port,
+		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: primary.port,
 	}
 	if err := m.agent.Assign(order); err != nil {
 		t.Fatal(err)

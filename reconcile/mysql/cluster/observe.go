@@ -138,7 +138,7 @@ func membersOf(n children.Names, cluster v1.MySQLCluster, seen observed) []repli
 	}
 	for _, pod := range seen.pods {
 		if ordinal, ok := n.Ordinal(pod.Name); ok {
-			note(ordinal, func(member *replication.Member) { member.Pod = true })
+			note(ordinal, func(member *replication.Member) { member.Pod, member.Address = true, addressOf(pod) })
 		}
 	}
 	for _, volume := range seen.volumes {
@@ -262,6 +262,14 @@ func (o observed) heard(name string) *replication.Status {
 		}
 	}
 	return nil
+}
+
+// addressOf returns the IP address of a Pod; empty if it has none, or has ended and another Pod may have its address.
+func addressOf(pod corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return ""
+	}
+	return pod.Status.PodIP
 }
 
 // runsAgent reports whether the agent's container runs now.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -351,6 +352,18 @@ func TestMembersOfEverythingThatIsWasOrShallBe(t *testing.T) {
 	want := []row{{"db-0", true, false}, {"db-1", false, false}, {"db-3", false, true}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestAddressOfAPodThatEndedIsNotUsed: another Pod may have it by now.
+func TestAddressOfAPodThatEndedIsNotUsed(t *testing.T) {
+	t.Parallel()
+	for phase, want := range map[corev1.PodPhase]string{corev1.PodPending: "10.0.0.1", corev1.PodRunning: "10.0.0.1", corev1.PodFailed: "", corev1.PodSucceeded: ""} {
+		seen := healthy(t, 1).seen
+		seen.pods[0].Status.Phase, seen.pods[0].Status.PodIP = phase, "10.0.0.1"
+		if got := membersOf(children.NamesOf(aCluster(1)), aCluster(1), seen)[0].Address; got != want {
+			t.Errorf("a Pod that is %s: %q, want %q", phase, got, want)
+		}
 	}
 }
 

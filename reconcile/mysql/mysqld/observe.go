@@ -110,8 +110,8 @@ func (s *Server) observeChannel(ctx context.Context) (replication.Channel, error
 	}
 	channel := replication.Channel{
 		Configured: true,
-		SourceHost: columns["Source_Host"],
-		IO:         columns["Replica_IO_Running"], SQL: columns["Replica_SQL_Running"],
+		SourceHost: columns["Source_Host"], ByPosition: columns["Auto_Position"] != "1",
+		IO: columns["Replica_IO_Running"], SQL: columns["Replica_SQL_Running"],
 		IOError: columns["Last_IO_Error"], SQLError: columns["Last_SQL_Error"],
 	}
 	channel.SourcePort, _ = strconv.Atoi(columns["Source_Port"])
@@ -191,8 +191,8 @@ func (s *Server) semiSyncStatus(ctx context.Context) (map[string]string, error) 
 func (s *Server) ObserveSource(ctx context.Context) (replication.Source, error) {
 	var owned, executed, purged string
 	source := replication.Source{}
-	row := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
-	err := row.Scan(&source.ServerUUID, &owned, &executed, &purged)
+	row := s.db.QueryRowContext(ctx, "SELECT COALESCE(@@GLOBAL.report_host, ''), @@GLOBAL.server_uuid, @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
+	err := row.Scan(&source.Host, &source.ServerUUID, &owned, &executed, &purged)
 	if err != nil {
 		return source, fmt.Errorf("look at the primary: %w", err)
 	}

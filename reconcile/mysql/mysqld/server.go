@@ -67,10 +67,10 @@ func Local(socket string, account Account) (*Server, error) {
 	return open(config)
 }
 
-// Remote connects to another member over TLS.
-func Remote(host string, port int, account Account, security *tls.Config) (*Server, error) {
+// Remote connects to another member over TLS, at its IP address, and verifies its name.
+func Remote(host, address string, port int, account Account, security *tls.Config) (*Server, error) {
 	config := newConfig(account)
-	config.Net, config.Addr = "tcp", net.JoinHostPort(host, strconv.Itoa(port))
+	config.Net, config.Addr = "tcp", net.JoinHostPort(address, strconv.Itoa(port))
 	config.TLS = security.Clone()
 	config.TLS.ServerName = host
 	return open(config)

@@ -137,27 +137,12 @@ func (s *Server) StopAcknowledging(ctx context.Context) error {
 // Certificates are the files that mysqld uses as a client of another member.
 type Certificates struct{ CA, Certificate, Key string }
 
-// Source is the address of a primary, and what a replica needs to connect to it.
+// Source is the host of a primary, and what a replica needs to connect to it.
 type Source struct {
 	Host         string
 	Port         int
 	Account      Account
 	Certificates Certificates
-}
-
-// PointToSource sets up the replication channel: by GTID, over TLS with the primary's name verified, with a retry every second without
-// limit (manual, "CHANGE REPLICATION SOURCE TO Statement"). The channel must be stopped. PointToSource does not set the password, because
-// mysqld would store it in clear text in a table. It removes a password that an earlier release stored. StartReplica passes the password.
-func (s *Server) PointToSource(ctx context.Context, source Source) error {
-	_, err := s.db.ExecContext(ctx, `CHANGE REPLICATION SOURCE TO SOURCE_HOST = ?, SOURCE_PORT = ?, SOURCE_USER = ?, SOURCE_PASSWORD = '',
-		SOURCE_AUTO_POSITION = 1, SOURCE_SSL = 1, SOURCE_SSL_CA = ?, SOURCE_SSL_CERT = ?, SOURCE_SSL_KEY = ?, SOURCE_SSL_VERIFY_SERVER_CERT = 1,
-		SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 0, SOURCE_HEARTBEAT_PERIOD = 2`,
-		source.Host, source.Port, source.Account.User,
-		source.Certificates.CA, source.Certificates.Certificate, source.Certificates.Key)
-	if err != nil {
-		return fmt.Errorf("set the replication source %s:%d: %w", source.Host, source.Port, err)
-	}
-	return nil
 }
 
 // Clone replaces this server's data with a copy of the donor's and stops mysqld, which its supervisor starts again (manual, "Cloning Remote

@@ -173,7 +173,7 @@ func forgetful(members []Member) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return ", because the machines of these members failed before their relay logs were on disk: " + strings.Join(names, ", ")
+	return ", because these members may have lost what they acknowledged (their machines failed before their relay logs were on disk, or mysqld deleted them): " + strings.Join(names, ", ")
 }
 
 func holdings(members []Member) string {

@@ -33,7 +33,7 @@ func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
 		s.c.Record = first
 		want := map[string]Assignment{
 			"db-0": {Protocol: Protocol, Record: first, Role: RolePrimary, Boot: "boot-db-0", Members: 2},
-			"db-1": {Protocol: Protocol, Record: first, Role: RoleReplica, Boot: "boot-db-1", SourceHost: "db-0.pods", SourcePort: 3306, CopyLimit: DefaultCopyLimit},
+			"db-1": {Protocol: Protocol, Record: first, Role: RoleReplica, Boot: "boot-db-1", SourceHost: "db-0.pods", SourceAddress: "10.0.0.1", SourcePort: 3306, CopyLimit: DefaultCopyLimit},
 		}
 		if diff := cmp.Diff(want, Decide(s.c).Assignments); diff != "" {
 			t.Errorf("assignments (-want +got):\n%s", diff)

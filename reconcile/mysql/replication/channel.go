@@ -3,8 +3,11 @@ package replication
 // Channel is the default replication channel, as SHOW REPLICA STATUS reports it.
 type Channel struct {
 	Configured bool
+	// SourceHost is the address of the source, SourcePort its port.
 	SourceHost string
 	SourcePort int
+	// ByPosition reports whether the receiver asks for a position in a file instead of the GTIDs that it lacks.
+	ByPosition bool
 	// IO and SQL are Replica_IO_Running and Replica_SQL_Running: Yes, No, Connecting.
 	IO, SQL           string
 	IOErrno, SQLErrno int
@@ -23,8 +26,9 @@ func (c Channel) running() bool {
 }
 
 func (c Channel) follows(a Assignment) bool {
-	return c.SourceHost == a.SourceHost && c.SourcePort == a.SourcePort
+	return a.SourceAddress != "" && c.SourceHost == a.SourceAddress && c.SourcePort == a.SourcePort
 }
 
-// unapplied reports whether the relay log holds transactions that are not executed yet; CHANGE REPLICATION SOURCE would drop them.
+// unapplied reports whether the relay log holds transactions that are not executed yet. CHANGE REPLICATION SOURCE deletes them if neither
+// the receiver nor the applier runs.
 func (c Channel) unapplied(executed GTIDSet) bool { return !executed.Contains(c.Retrieved) }

@@ -34,8 +34,8 @@ type Durability struct {
 type Member struct {
 	Name    string
 	Ordinal int
-	// Host is the member's own stable DNS name.
-	Host string
+	// Host is the member's own stable DNS name, Address the IP address of its Pod; empty while it has none.
+	Host, Address string
 	// Pod reports whether the member's Pod exists, in any condition.
 	Pod bool
 	// OlderData reports whether the member's volume is older than the MySQLCluster: it may hold data of an earlier cluster of the same
@@ -188,10 +188,18 @@ func assignments(c Cluster) map[string]Assignment {
 			Protocol: Protocol, Record: c.Record, Role: RoleReplica, Boot: member.Status.Boot,
 			InSync:      c.Record.Acknowledges(member.Name),
 			Acknowledge: c.Record.Acknowledges(member.Name) && c.wanted(member) && !toldSilent(primary, member.Name),
-			SourceHost:  primary.Host, SourcePort: c.Port, CopyLimit: cmp.Or(c.CopyLimit, DefaultCopyLimit),
+			SourceHost:  primary.Host, SourceAddress: primary.addressFor(*member.Status), SourcePort: c.Port, CopyLimit: cmp.Or(c.CopyLimit, DefaultCopyLimit),
 		}
 	}
 	return all
+}
+
+// addressFor returns the address of this primary for a replica. While the primary's Pod has none, the replica keeps the one that it has.
+func (m Member) addressFor(replica Status) string {
+	if last := replica.Last; m.Address == "" && last != nil && last.Record.Primary == m.Name {
+		return last.SourceAddress
+	}
+	return m.Address
 }
 
 // toldSilent reports whether the primary's assignment names the member as silent. Until a newer assignment does not, the member must stay

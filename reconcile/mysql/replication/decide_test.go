@@ -29,7 +29,7 @@ func wanting(t *testing.T, replicas int) *story {
 func (s *story) grow(ordinal int) *Member {
 	for len(s.c.Members) <= ordinal {
 		n := len(s.c.Members)
-		s.c.Members = append(s.c.Members, Member{Name: fmt.Sprintf("db-%d", n), Ordinal: n, Host: fmt.Sprintf("db-%d.pods", n)})
+		s.c.Members = append(s.c.Members, Member{Name: fmt.Sprintf("db-%d", n), Ordinal: n, Host: fmt.Sprintf("db-%d.pods", n), Address: fmt.Sprintf("10.0.0.%d", n+1)})
 	}
 	return &s.c.Members[ordinal]
 }
@@ -111,7 +111,7 @@ func (s *story) blocking() *story {
 // accepts is a replica that has accepted an assignment of this record.
 func accepts(of Record, acknowledge bool) saying {
 	return func(_ *testing.T, s *Status) {
-		s.Last = &Assignment{Role: RoleReplica, Record: of, Acknowledge: acknowledge, SourceHost: "db-0.pods", SourcePort: 3306}
+		s.Last = &Assignment{Role: RoleReplica, Record: of, Acknowledge: acknowledge, SourceHost: "db-0.pods", SourceAddress: "10.0.0.1", SourcePort: 3306}
 	}
 }
 

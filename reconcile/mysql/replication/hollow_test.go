@@ -134,7 +134,7 @@ func TestAReplicaThatHasNothingOfItsOwn(t *testing.T) {
 		"it has never queried the primary":         {running(), false},
 		"it cannot query the primary":              {running().knowing("A:1-10", "").with(func(l *Observed) { l.Source = &Source{Err: "no route"} }), false},
 		"it is not receiving now":                  {running().source("A:1-10", "").with(func(l *Observed) { l.Server.Channel.IO = "Connecting" }), false},
-		"it follows another primary than assigned": {running().source("A:1-10", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
+		"it follows another primary than assigned": {running().source("A:1-10", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }), false},
 		"a primary": {member(t).asPrimary(0), false},
 	} {
 		if got := HasNothingOwn(test.scene.local); got != test.want {

@@ -14,7 +14,7 @@ const (
 
 // Protocol is the version of the protocol between operator and agents. It rises when something that a decision relies on gets another
 // meaning, or is missing on one side. A field that may be ignored does not raise it (protocol.go).
-const Protocol = 2
+const Protocol = 3
 
 // Assignment is what the operator assigns to one member. It is complete: a member needs nothing else to know its role.
 type Assignment struct {
@@ -41,9 +41,11 @@ type Assignment struct {
 	InSync bool `json:"inSync,omitempty"`
 	// Acknowledge, on a replica, allows it to acknowledge commits.
 	Acknowledge bool `json:"acknowledge,omitempty"`
-	// SourceHost and SourcePort, on a replica, are the address on which the primary listens.
+	// SourceHost, on a replica, is the DNS name of the primary, SourcePort the port on which it listens.
 	SourceHost string `json:"sourceHost,omitempty"`
 	SourcePort int    `json:"sourcePort,omitempty"`
+	// SourceAddress, on a replica, is the IP address of the primary's Pod; empty if the operator has not seen any.
+	SourceAddress string `json:"sourceAddress,omitempty"`
 	// CopyLimit, on a replica, limits how fast it copies the primary's data, in bytes per second. It is 0 only in assignments of an older
 	// release, and then means DefaultCopyLimit. It is not among the terms of an assignment (order.go).
 	CopyLimit int64 `json:"copyLimit,omitempty"`
@@ -160,7 +162,7 @@ type Status struct {
 	// HeldRole is the role of that assignment.
 	HeldRole Role `json:"heldRole,omitempty"`
 	// IsForgetful means that the member may have lost transactions that it has acknowledged: its machine failed before the operating system had
-	// written the relay log to the disk. What it has counts, but not what it lacks.
+	// written the relay log to the disk, or mysqld may have deleted it. What it has counts, but not what it lacks.
 	IsForgetful bool `json:"forgetful,omitempty"`
 	// NeedsCopy means that the member can follow the primary only after a copy of the primary's data has replaced its own.
 	NeedsCopy bool `json:"needsCopy,omitempty"`

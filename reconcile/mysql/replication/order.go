@@ -45,7 +45,11 @@ func (a Assignment) contradicts(last *Assignment) bool {
 	if last == nil || a.Record.Epoch != last.Record.Epoch || a.Record.Revision != last.Record.Revision {
 		return false
 	}
-	return !reflect.DeepEqual(a.terms(), last.terms())
+	mine, theirs := a.terms(), last.terms()
+	if mine.SourceAddress == "" || theirs.SourceAddress == "" {
+		mine.SourceAddress, theirs.SourceAddress = "", "" // not known then: the same primary
+	}
+	return !reflect.DeepEqual(mine, theirs)
 }
 
 // terms is what an assignment demands, independent of the sender and of the start of mysqld. Fields that agents of older releases drop are
@@ -70,6 +74,9 @@ func (a Assignment) Followed(now Status) bool {
 	}
 	if len(now.Assignment.Record.Joining) == 0 {
 		a.Record.Joining = nil
+	}
+	if now.Protocol < Protocol {
+		a.SourceAddress = now.Assignment.SourceAddress
 	}
 	return reflect.DeepEqual(*now.Assignment, a)
 }

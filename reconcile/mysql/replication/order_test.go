@@ -91,6 +91,17 @@ func TestFollowed(t *testing.T) {
 	if slow.Followed(Status{Protocol: Protocol, Assignment: &fast}) {
 		t.Error("an agent does not get the changed limit of copies")
 	}
+	there, moved := wanted, wanted
+	there.SourceAddress, moved.SourceAddress = "10.0.0.1", "10.0.0.2"
+	if moved.Followed(Status{Protocol: Protocol, Assignment: &there}) || !moved.contradicts(&there) {
+		t.Error("the new address of the primary's Pod needs no record of its own, so that a late assignment brings the former one back")
+	}
+	if there.contradicts(&wanted) || wanted.contradicts(&there) {
+		t.Error("an address that was not known needs a record of its own")
+	}
+	if !there.Followed(Status{Protocol: Protocol - 1, Assignment: &wanted}) {
+		t.Error("an agent that does not know addresses gets its assignment again and again")
+	}
 }
 
 // TestDecideTellsAgentsThatDoNotKnowTheLimitOfCopiesOnce: they keep and repeat their assignment without the limit.

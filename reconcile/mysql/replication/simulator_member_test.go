@@ -65,7 +65,7 @@ type volume struct {
 	executed, data transactions
 	binlog         []int // in commit order
 	purged         transactions
-	// The default channel: its source and the relay log.
+	// The default channel: the address of its source, and the relay log.
 	source    string
 	retrieved transactions
 	relay     []int // received, not applied
@@ -119,6 +119,8 @@ type simulated struct {
 	ordinal int
 	uuid    string
 	pod     bool
+	// address is the Pod's, which another Pod may get later.
+	address string
 	vol     volume
 	sql     server
 	agent   sidecar
@@ -213,7 +215,7 @@ func (m *simulated) finish(heard func(int)) {
 func (w *world) ackClients(m *simulated) int {
 	count := 0
 	for _, other := range w.members {
-		if other != m && other.sql.connected && other.sql.ackActive && other.vol.source == m.name {
+		if other != m && other.sql.connected && other.sql.ackActive && other.vol.source == m.address {
 			count++
 		}
 	}
@@ -279,7 +281,7 @@ func (w *world) allowReceivers(m *simulated) {
 	}
 	m.sql.receivers = order.Receivers()
 	for _, other := range w.members {
-		if other.vol.source == m.name && !slices.Contains(m.sql.receivers, other.name) {
+		if other.vol.source == m.address && !slices.Contains(m.sql.receivers, other.name) {
 			other.sql.connected, other.sql.ackActive = false, false
 		}
 	}
@@ -304,8 +306,8 @@ func (w *world) serverOf(m *simulated) Server {
 }
 
 func (w *world) sourceOf(m *simulated, a Assignment) *Source {
-	source := w.named(a.SourceHost)
-	if source == nil || m.cut || source.cut || !source.sql.up {
+	source := w.at(a.SourceAddress)
+	if source == nil || source.name != a.SourceHost || m.cut || source.cut || !source.sql.up {
 		return &Source{Err: "no route"}
 	}
 	return &Source{ServerUUID: source.uuid, Executed: w.set(source.vol.executed), Pending: w.set(source.logged().without(source.vol.executed)), Purged: w.set(source.vol.purged)}
@@ -372,13 +374,25 @@ func (w *world) act(m *simulated) {
 	case VerbClone:
 		w.clone(m)
 	case VerbPointToSource:
-		m.forget(m.agent.view.Assignment.SourceHost)
+		m.forget(m.agent.view.Assignment.SourceAddress)
 		m.agent.pointed = true
+	case VerbTurnToSource:
+		w.turnToSource(m)
 	case VerbStartReplica:
 		s.io, s.sql, s.ioErrno = true, true, 0
 	case VerbRestartReceiver:
 		s.io, s.connected, s.ackActive, s.ioErrno = true, false, false, 0
 	}
+}
+
+// turnToSource changes the source of a channel whose applier runs. A user may have stopped the applier since the agent looked.
+func (w *world) turnToSource(m *simulated) {
+	m.sql.io, m.sql.connected, m.sql.ackActive = false, false, false
+	if !m.sql.sql {
+		return
+	}
+	m.vol.source, m.agent.pointed = m.agent.view.Assignment.SourceAddress, true
+	m.sql.io, m.sql.connected, m.sql.ackActive, m.sql.ioErrno = true, false, false, 0
 }
 
 // forget sets up the channel again, which deletes relay logs.

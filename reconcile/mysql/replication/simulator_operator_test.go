@@ -56,7 +56,7 @@ func (w *world) beginPass(p *pass) {
 		} else {
 			p.unasked = append(p.unasked, len(seen.Members))
 		}
-		seen.Members = append(seen.Members, Member{Name: m.name, Ordinal: m.ordinal, Host: m.name, Pod: m.pod, OlderData: m.vol.made && m.vol.life < w.life})
+		seen.Members = append(seen.Members, Member{Name: m.name, Ordinal: m.ordinal, Host: m.name, Address: m.address, Pod: m.pod, OlderData: m.vol.made && m.vol.life < w.life})
 	}
 	p.seen = seen
 }

@@ -138,6 +138,26 @@ func (w *world) named(name string) *simulated {
 	return nil
 }
 
+// at returns the member with this address now; nil if there is none.
+func (w *world) at(address string) *simulated {
+	for _, m := range w.members {
+		if address != "" && m.address == address {
+			return m
+		}
+	}
+	return nil
+}
+
+// move gives a member's Pod an address that no other has now, and that another may have had before.
+func (w *world) move(m *simulated) {
+	m.address = ""
+	for m.address == "" {
+		if address := fmt.Sprintf("10.0.0.%d", w.random.IntN(4*mostMembers)); w.at(address) == nil {
+			m.address = address
+		}
+	}
+}
+
 // set translates the transactions into the sets that the decisions read.
 func (w *world) set(of transactions) GTIDSet {
 	intervals := map[gtidSource][]interval{}
@@ -230,10 +250,11 @@ func (w *world) kubelet(m *simulated) {
 	case m.pod && m.ordinal >= w.scale:
 		w.say("%s: Pod removed", m.name)
 		m.killPod()
-		m.pod = false
+		m.pod, m.address = false, ""
 	case !m.pod && m.ordinal < w.scale:
-		w.say("%s: Pod made", m.name)
 		m.pod = true
+		w.move(m)
+		w.say("%s: Pod made at %s", m.name, m.address)
 		if !m.vol.made {
 			m.vol.life = w.life
 		}
@@ -265,11 +286,11 @@ func (w *world) write() {
 
 // receive is one step of a replica's receiver: it connects, or receives the next transaction and acknowledges it.
 func (w *world) receive(m *simulated) {
-	source := w.named(m.vol.source)
-	if !m.sql.up || !m.sql.io || source == nil {
+	if !m.sql.up || !m.sql.io {
 		return
 	}
-	if m.cut || source.cut || !source.sql.up {
+	source := w.at(m.vol.source)
+	if source == nil || m.cut || source.cut || !source.sql.up {
 		m.sql.connected = false
 		return
 	}
@@ -304,7 +325,7 @@ func (w *world) receive(m *simulated) {
 // fault breaks something, repairs something, or acts as a user.
 func (w *world) fault() {
 	m := w.anyMember()
-	switch w.random.IntN(18) {
+	switch w.random.IntN(20) {
 	case 0:
 		w.say("%s: mysqld killed", m.name)
 		m.crash()
@@ -312,8 +333,7 @@ func (w *world) fault() {
 		w.say("%s: agent killed", m.name)
 		m.agent = sidecar{}
 	case 2:
-		w.say("%s: Pod killed", m.name)
-		m.killPod()
+		w.replacePod(m)
 	case 3, 4:
 		m.cut = w.random.IntN(3) == 0
 		w.say("%s: network cut: %t", m.name, m.cut)
@@ -334,8 +354,34 @@ func (w *world) fault() {
 		if w.random.IntN(4) == 0 {
 			w.misfortune()
 		}
+	case 18:
+		w.replacePod(w.named(w.record.Primary))
+	case 19:
+		w.stopApplier(m)
 	default:
 		w.flush(m)
+	}
+}
+
+// replacePod ends a member's Pod. The StatefulSet makes another, with another address.
+func (w *world) replacePod(m *simulated) {
+	if m == nil || !m.pod {
+		return
+	}
+	m.killPod()
+	w.move(m)
+	w.say("%s: Pod killed, and made at %s", m.name, m.address)
+}
+
+// stopApplier stops a replica's applier, as a user does. The replica receives a write behind it, and then the primary's Pod may be
+// replaced.
+func (w *world) stopApplier(m *simulated) {
+	w.say("%s: a user stops its applier", m.name)
+	m.sql.sql = false
+	w.write()
+	w.receive(m)
+	if w.random.IntN(2) == 0 {
+		w.replacePod(w.named(w.record.Primary))
 	}
 }
 
@@ -362,7 +408,7 @@ func (w *world) purge() {
 		old.add(n)
 	}
 	for _, m := range w.members {
-		if m.sql.connected && m.vol.source == primary.name && !old.without(m.vol.executed.union(m.vol.retrieved)).empty() {
+		if m.sql.connected && m.vol.source == primary.address && !old.without(m.vol.executed.union(m.vol.retrieved)).empty() {
 			return
 		}
 	}
@@ -379,7 +425,7 @@ func (w *world) recreate() {
 	w.say("the resource is deleted and applied again")
 	for _, m := range w.members {
 		m.killPod()
-		m.pod, m.deaf, m.cut = false, false, false
+		m.pod, m.address, m.deaf, m.cut = false, "", false, false
 	}
 	w.life++
 	w.record, w.stale, w.scale, w.operator = Record{}, Record{}, 0, pass{}

@@ -39,6 +39,8 @@ func (s Server) enforces() bool { return s.SourceEnabled || s.SourceAcks != 0 }
 // Source is what the agent observed of the primary over its own connection, after it observed its own server. If that failed, Err says why
 // and the other fields are empty.
 type Source struct {
+	// Host is the name by which the server knows itself (report_host).
+	Host       string
 	ServerUUID string
 	Executed   GTIDSet
 	Purged     GTIDSet
@@ -96,6 +98,7 @@ const (
 	VerbAcceptWrites       Verb = "AcceptWrites"
 	VerbClone              Verb = "Clone"
 	VerbPointToSource      Verb = "PointToSource"
+	VerbTurnToSource       Verb = "TurnToSource"
 	VerbStartReplica       Verb = "StartReplica"
 	VerbRestartReceiver    Verb = "RestartReceiver"
 )
@@ -211,8 +214,8 @@ func leaveSource(server Server) Step {
 }
 
 // drain ends a replication channel without losing a transaction: it stops receiving, applies everything that was received, and then stops
-// the channel. CHANGE REPLICATION SOURCE and RESET REPLICA delete relay logs (manual, "CHANGE REPLICATION SOURCE TO Statement"), and an
-// unapplied transaction in them may have been acknowledged.
+// the channel. For a stopped channel, CHANGE REPLICATION SOURCE and RESET REPLICA delete relay logs (manual, "CHANGE REPLICATION SOURCE TO
+// Statement"), and an unapplied transaction in them may have been acknowledged.
 func drain(server Server, state State) Step {
 	channel := server.Channel
 	switch {
@@ -252,7 +255,7 @@ func replicaStep(a Assignment, local Observed) Step {
 	case !a.Acknowledge && server.ReplicaAcks:
 		return catching(VerbStopAcknowledging, "stops acknowledging commits")
 	case server.Channel.running() && !server.Channel.follows(a):
-		return drain(server, StateCatchingUp)
+		return turnStep(a, server, local.DisconnectedFor)
 	case server.Channel.running():
 		return followStep(a, server, local.DisconnectedFor)
 	case server.Channel.SQLErrno != 0 && local.Origin != OriginFresh:
@@ -306,28 +309,6 @@ func ackedStart(a Assignment, server Server) Step {
 	return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "starts replication from " + a.Record.Primary}
 }
 
-// followStep keeps a running replica as its assignment demands.
-func followStep(a Assignment, server Server, unheard time.Duration) Step {
-	channel := server.Channel
-	switch {
-	case a.Acknowledge && !server.ReplicaAcks:
-		return Step{Verb: VerbStartAcknowledging, State: StateReplicating, Message: "starts acknowledging commits"}
-	case a.Acknowledge && !channel.AckActive && channel.IO == "Yes":
-		return Step{Verb: VerbRestartReceiver, State: StateReplicating, Message: "reconnects to acknowledge commits"}
-	case channel.SQLErrno != 0:
-		return brokenApplier(channel)
-	case channel.IO == "No":
-		return receiveAgain(a, server)
-	case channel.IO != "Yes":
-		return reconnectStep(channel, unheard)
-	case channel.SQL != "Yes":
-		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "starts applying"}
-	case channel.LagSeconds == nil || *channel.LagSeconds > MaxServingLagSeconds:
-		return Step{Verb: VerbNone, State: StateCatchingUp, Message: lagMessage(channel)}
-	}
-	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
-}
-
 // currentErrant returns what the member has and what is missing on its primary, as far as known: by this observation of the primary or,
 // without one, by the last.
 func (l Observed) currentErrant() GTIDSet {
@@ -339,50 +320,3 @@ func (l Observed) currentErrant() GTIDSet {
 
 // sourceObserved reports whether this observation of the primary succeeded.
 func (l Observed) sourceObserved() bool { return l.Source != nil && l.Source.Err == "" }
-
-// receiveAgain returns the step of a replica that applies and does not receive.
-func receiveAgain(a Assignment, server Server) Step {
-	channel := server.Channel
-	switch {
-	case channel.IOErrno == 0:
-		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from " + a.Record.Primary + " again"}
-	case channel.unapplied(server.Executed):
-		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "applies what it received before"}
-	}
-	return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
-}
-
-// reconnectStep returns the step of a replica that tries to connect to its primary.
-func reconnectStep(channel Channel, unheard time.Duration) Step {
-	switch {
-	case channel.Refused():
-		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets up replication again: the primary refuses the account " + connectProblem(channel)}
-	case channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
-		return Step{Verb: VerbNone, State: StateReplicating, Message: "continues to serve reads while it cannot reach the primary"}
-	}
-	return Step{Verb: VerbNone, State: StateCatchingUp, Message: "connects to the primary " + connectProblem(channel)}
-}
-
-// Refused reports whether the primary does not accept the channel's account and password any more.
-func (c Channel) Refused() bool { return c.IO == "Connecting" && c.IOErrno == errAccessDenied }
-
-// errAccessDenied is ER_ACCESS_DENIED_ERROR: the channel was set up with a password that is no longer in force.
-const errAccessDenied = 1045
-
-// MaxServingLagSeconds is the replica lag up to which a replica serves reads. It is also for how long a replica serves reads without its
-// primary.
-const MaxServingLagSeconds = 30
-
-func lagMessage(channel Channel) string {
-	if channel.LagSeconds == nil {
-		return "does not know yet how far it is behind the primary"
-	}
-	return fmt.Sprintf("more than %d seconds behind the primary", MaxServingLagSeconds)
-}
-
-func connectProblem(channel Channel) string {
-	if channel.IOErrno == 0 {
-		return ""
-	}
-	return fmt.Sprintf("(error %d: %s)", channel.IOErrno, channel.IOError)
-}

@@ -32,7 +32,7 @@ func (s *scene) asPrimary(acks int) *scene {
 }
 
 func (s *scene) asReplica() *scene {
-	s.local.Assignment = &Assignment{Record: Record{Epoch: 3, Primary: "db-0"}, Role: RoleReplica, SourceHost: "db-0.pods", SourcePort: 3306}
+	s.local.Assignment = &Assignment{Record: Record{Epoch: 3, Primary: "db-0"}, Role: RoleReplica, SourceHost: "db-0.pods", SourceAddress: "10.0.0.1", SourcePort: 3306}
 	return s
 }
 
@@ -44,7 +44,7 @@ func (s *scene) acknowledging() *scene {
 // following configures the channel from db-0, with both threads running and no lag.
 func (s *scene) following() *scene {
 	lag := int64(0)
-	s.local.Server.Channel = Channel{Configured: true, SourceHost: "db-0.pods", SourcePort: 3306, IO: "Yes", SQL: "Yes", LagSeconds: &lag}
+	s.local.Server.Channel = Channel{Configured: true, SourceHost: "10.0.0.1", SourcePort: 3306, IO: "Yes", SQL: "Yes", LagSeconds: &lag}
 	return s
 }
 
@@ -182,10 +182,39 @@ func TestReplicaStep(t *testing.T) {
 			scene: member(t).asReplica().with(func(l *Observed) { l.Server.SourceAcks = 1 }), verb: VerbStopEnforcingAcks, state: StateCatchingUp},
 		"a replica that may not acknowledge stops that at once": {
 			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.ReplicaAcks = true }), verb: VerbStopAcknowledging, state: StateCatchingUp},
-		"a replica that follows another primary drains that channel": {
-			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }), verb: VerbStopReceiver, state: StateCatchingUp},
+		"a replica that follows another address turns to its primary, and first applies nothing": {
+			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }),
+			verb:  VerbTurnToSource, state: StateReplicating, says: "db-0 at 10.0.0.1"},
 		"so does a replica whose primary moved to another port": {
-			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourcePort = 3307 }), verb: VerbStopReceiver, state: StateCatchingUp},
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourcePort = 3307 }), verb: VerbTurnToSource, state: StateReplicating},
+		"it serves no reads meanwhile if it has been without its primary for too long": {
+			scene: member(t).asReplica().following().with(func(l *Observed) {
+				l.Server.Channel.SourceHost, l.Server.Channel.IO, l.DisconnectedFor = "10.0.0.2", "Connecting", time.Minute
+			}),
+			verb: VerbTurnToSource, state: StateCatchingUp},
+		"a channel that asks for a position in a file is set up again, after it has applied everything": {
+			scene: member(t).asReplica().following().with(func(l *Observed) {
+				l.Server.Channel.SourceHost, l.Server.Channel.ByPosition = "10.0.0.2", true
+			}),
+			verb: VerbStopReceiver, state: StateCatchingUp},
+		"a replica that turned, and has not started to receive, does so although it has not applied everything": {
+			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Observed) {
+				l.Server.Channel.IO, l.Server.Channel.IOErrno, l.Server.Channel.IOError = "No", 2003, "Can't connect to MySQL server on '10.0.0.2'"
+			}),
+			verb: VerbStartReplica, state: StateCatchingUp},
+		"without a running applier that would delete what it received, so it applies that": {
+			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Observed) {
+				l.Server.Channel.SourceHost, l.Server.Channel.IO, l.Server.Channel.SQL, l.Server.Channel.IOErrno = "10.0.0.2", "No", "No", 0
+				l.Source = &Source{ServerUUID: primaryUUID, Executed: gtids(t, "A:1-20")}
+			}),
+			verb: VerbApplyReceived, state: StateCatchingUp},
+		"and stops receiving before it does": {
+			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Observed) {
+				l.Server.Channel.SourceHost, l.Server.Channel.SQL = "10.0.0.2", "No"
+			}),
+			verb: VerbStopReceiver, state: StateCatchingUp},
+		"a replica that does not know the address of its primary stops receiving from any other": {
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Assignment.SourceAddress = "" }), verb: VerbStopReceiver, state: StateCatchingUp},
 		"it queries the primary before it attaches": {
 			scene: member(t).asReplica(), verb: VerbNone, state: StateCatchingUp},
 		"it waits for a primary that it cannot reach": {
@@ -224,10 +253,10 @@ func TestAttachStep(t *testing.T) {
 		"a member that must acknowledge turns that on before it connects": {
 			scene: member(t).asReplica().acknowledging().following().stopped().source("A:1-20", ""), verb: VerbStartAcknowledging, state: StateCatchingUp},
 		"a former replica of another primary applies what it received first": {
-			scene: member(t).asReplica().following().stopped().received("A:1-12").source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }),
+			scene: member(t).asReplica().following().stopped().received("A:1-12").source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }),
 			verb:  VerbApplyReceived, state: StateCatchingUp},
 		"and then follows the new one": {
-			scene: member(t).asReplica().following().stopped().received("A:1-10").source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }),
+			scene: member(t).asReplica().following().stopped().received("A:1-10").source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }),
 			verb:  VerbPointToSource, state: StateCatchingUp},
 	})
 }
@@ -360,7 +389,7 @@ func TestNeedsSourceOnlyWhereItMatters(t *testing.T) {
 		"and transactions that began on the primary since":           {member(t).asReplica().following().having("A:1-99").knowing("A:1-10", ""), false},
 		"a replica that has a transaction of another server":         {member(t).asReplica().following().having("A:1-10,B:1").knowing("A:1-10", ""), true},
 		"a replica that received one":                                {member(t).asReplica().following().received("B:1").knowing("A:1-10", ""), true},
-		"a replica that leaves another primary":                      {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
+		"a replica that leaves another primary":                      {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }), false},
 		"a replica that cannot reach the primary, and may be errant": {member(t).asReplica().following().having("B:1").with(func(l *Observed) { l.Server.Channel.IO = "Connecting" }), false},
 		"a replica that is connecting":                               {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.IO, l.Server.Channel.SQL = "Connecting", "No" }), false},
 		"a stopped replica":                                          {member(t).asReplica().following().stopped(), true},

@@ -171,8 +171,8 @@ func TestAReplicaSaysWhyItLacksARow(t *testing.T) {
 	t.Parallel()
 	stopped := func(number int, tables string) Step {
 		return NextStep(Observed{
-			Assignment: &Assignment{Role: RoleReplica, SourceHost: "db-0", SourcePort: 3306}, Origin: OriginMember, TablesWithoutRows: Tables{Named: named(tables)},
-			Server: Server{SuperReadOnly: true, Channel: Channel{Configured: true, SourceHost: "db-0", SourcePort: 3306, IO: "Yes", SQL: "No", SQLErrno: number, SQLError: "Can't find record"}},
+			Assignment: &Assignment{Role: RoleReplica, SourceAddress: "10.0.0.1", SourcePort: 3306}, Origin: OriginMember, TablesWithoutRows: Tables{Named: named(tables)},
+			Server: Server{SuperReadOnly: true, Channel: Channel{Configured: true, SourceHost: "10.0.0.1", SourcePort: 3306, IO: "Yes", SQL: "No", SQLErrno: number, SQLError: "Can't find record"}},
 		})
 	}
 	if step := stopped(1032, "log:MyISAM"); step.State != StateBroken || !strings.Contains(step.Message, `without the rows of "shop"."log" (MyISAM)`) || !strings.Contains(step.Message, "ENGINE=InnoDB") {

@@ -39,7 +39,7 @@ func (e Environment) members() members {
 			if err != nil {
 				return nil, err
 			}
-			return mysqld.Remote(host, e.Port, account, security)
+			return mysqld.Remote(host, host, e.Port, account, security)
 		},
 		copy: func(ctx context.Context, host string, sink clone.Sink, observer clone.Observer) (clone.Result, error) {
 			account, err := e.Layout.Account(mysqld.CloneUser)

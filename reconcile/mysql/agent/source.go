@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+func (a *Agent) source(host string, port int, account mysqld.Account) mysqld.Source {
+	return mysqld.Source{
+		Host: host, Port: port, Account: account,
+		Certificates: mysqld.Certificates{CA: a.layout.caFile(), Certificate: a.layout.certFile(), Key: a.layout.keyFile()},
+	}
+}
+
+// donorHost returns the host of the primary for CLONE, which takes no IPv6 address (manual, "Remote Cloning Prerequisites").
+func donorHost(assignment replication.Assignment) string {
+	if address, err := netip.ParseAddr(assignment.SourceAddress); err == nil && address.Is4() {
+		return assignment.SourceAddress
+	}
+	return assignment.SourceHost
+}
+
+// changeSource makes the assigned primary the source of the replication channel, by its address.
+func (a *Agent) changeSource(ctx context.Context, assignment replication.Assignment, change func(context.Context, mysqld.Source) error) error {
+	account, err := a.layout.readAccountOf(mysqld.ReplicationUser(a.ordinal), mysqld.ReplicationUsers)
+	if err != nil {
+		return err
+	}
+	if err := change(ctx, a.source(assignment.SourceAddress, assignment.SourcePort, account)); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pointed = true
+	return nil
+}
+
+// turnToSource does so while the channel runs. Until it is certain that the member still has what it had received, the member is forgetful,
+// also if the agent ends meanwhile.
+func (a *Agent) turnToSource(ctx context.Context, assignment replication.Assignment, turn func(context.Context, mysqld.Source, func() error) error) error {
+	was := a.isForgetful()
+	err := a.changeSource(ctx, assignment, func(ctx context.Context, source mysqld.Source) error {
+		return turn(ctx, source, func() error { return a.keepForgetful(true) })
+	})
+	if lost := (*mysqld.ReceivedLostError)(nil); errors.As(err, &lost) {
+		a.recall, a.recallHost = replication.GTIDSet{}, ""
+		return err
+	}
+	return errors.Join(err, a.keepForgetful(was))
+}
+
+func (a *Agent) isForgetful() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.kept.IsForgetful
+}
+
+// keepForgetful records whether the member may have lost transactions that it has acknowledged.
+func (a *Agent) keepForgetful(isForgetful bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kept.IsForgetful == isForgetful {
+		return nil
+	}
+	kept := a.kept
+	kept.IsForgetful = isForgetful
+	return a.storeState(kept)
+}

@@ -1,0 +1,93 @@
+package replication
+
+import (
+	"fmt"
+	"time"
+)
+
+// turnStep changes the source of a running channel. While the applier runs, MySQL keeps the relay log, so nothing must be applied first.
+// While it does not run, MySQL would delete the relay log (manual, "CHANGE REPLICATION SOURCE TO Statement").
+func turnStep(a Assignment, server Server, unheard time.Duration) Step {
+	channel := server.Channel
+	if channel.SQL != "Yes" || channel.ByPosition || a.SourceAddress == "" {
+		return drain(server, StateCatchingUp)
+	}
+	turn := Step{Verb: VerbTurnToSource, State: StateCatchingUp, Message: "receives from the primary " + a.Record.Primary + " at " + a.SourceAddress}
+	if unheard <= MaxServingLagSeconds*time.Second {
+		turn.State = StateReplicating
+	}
+	return turn
+}
+
+// followStep keeps a running replica as its assignment demands.
+func followStep(a Assignment, server Server, unheard time.Duration) Step {
+	channel := server.Channel
+	switch {
+	case a.Acknowledge && !server.ReplicaAcks:
+		return Step{Verb: VerbStartAcknowledging, State: StateReplicating, Message: "starts acknowledging commits"}
+	case a.Acknowledge && !channel.AckActive && channel.IO == "Yes":
+		return Step{Verb: VerbRestartReceiver, State: StateReplicating, Message: "reconnects to acknowledge commits"}
+	case channel.SQLErrno != 0:
+		return brokenApplier(channel)
+	case channel.IO == "No":
+		return receiveAgain(a, server)
+	case channel.IO != "Yes":
+		return reconnectStep(channel, unheard)
+	case channel.SQL != "Yes":
+		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "starts applying"}
+	case channel.LagSeconds == nil || *channel.LagSeconds > MaxServingLagSeconds:
+		return Step{Verb: VerbNone, State: StateCatchingUp, Message: lagMessage(channel)}
+	}
+	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
+}
+
+// receiveAgain returns the step of a replica that applies and does not receive.
+func receiveAgain(a Assignment, server Server) Step {
+	channel := server.Channel
+	switch {
+	case channel.IOErrno == 0 || isConnectError(channel.IOErrno):
+		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from " + a.Record.Primary + " again"}
+	case channel.unapplied(server.Executed):
+		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "applies what it received before"}
+	}
+	return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
+}
+
+// isConnectError reports whether an error of the receiver came from its attempt to connect (client errors, 2000 to 2999), which a stopped
+// receiver still shows.
+func isConnectError(number int) bool { return number >= 2000 && number < 3000 }
+
+// reconnectStep returns the step of a replica that tries to connect to its primary.
+func reconnectStep(channel Channel, unheard time.Duration) Step {
+	switch {
+	case channel.Refused():
+		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets up replication again: the primary refuses the account " + connectProblem(channel)}
+	case channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
+		return Step{Verb: VerbNone, State: StateReplicating, Message: "continues to serve reads while it cannot reach the primary"}
+	}
+	return Step{Verb: VerbNone, State: StateCatchingUp, Message: "connects to the primary " + connectProblem(channel)}
+}
+
+// Refused reports whether the primary does not accept the channel's account and password any more.
+func (c Channel) Refused() bool { return c.IO == "Connecting" && c.IOErrno == errAccessDenied }
+
+// errAccessDenied is ER_ACCESS_DENIED_ERROR: the channel was set up with a password that is no longer in force.
+const errAccessDenied = 1045
+
+// MaxServingLagSeconds is the replica lag up to which a replica serves reads. It is also for how long a replica serves reads without its
+// primary.
+const MaxServingLagSeconds = 30
+
+func lagMessage(channel Channel) string {
+	if channel.LagSeconds == nil {
+		return "does not know yet how far it is behind the primary"
+	}
+	return fmt.Sprintf("more than %d seconds behind the primary", MaxServingLagSeconds)
+}
+
+func connectProblem(channel Channel) string {
+	if channel.IOErrno == 0 {
+		return ""
+	}
+	return fmt.Sprintf("(error %d: %s)", channel.IOErrno, channel.IOError)
+}
