@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // limitTransactions limits the size of one transaction on a member that is about to take writes: a larger one would delay every other
@@ -37,9 +39,16 @@ func (a *Agent) setTransactionLimit(ctx context.Context, limit int64) error {
 	return a.local.LimitTransactions(ctx, limit)
 }
 
-// setReadOnly makes mysqld refuse writes, and removes the limit.
+// setReadOnly makes a mysqld that is no primary any more refuse writes, and removes the limit. A commit that waits for acknowledgements,
+// or a client that has locked a table, may hold that up without end. Then the supervisor kills mysqld: no client gets an answer, and the
+// next start refuses writes.
 func (a *Agent) setReadOnly(ctx context.Context) error {
-	if err := a.local.SetReadOnly(ctx); err != nil {
+	err := a.local.SetReadOnly(ctx)
+	if mysqld.IsHeldUp(err) {
+		a.log.Info("commits or locks of clients hold mysqld up, which must take no writes any more, so the supervisor kills it", "error", err.Error())
+		return a.announce(ctx, supervisor.Kill)
+	}
+	if err != nil {
 		return err
 	}
 	return a.liftTransactionLimit(ctx)

@@ -187,6 +187,9 @@ func IsDonorBusy(err error) bool {
 		hasNumber(err, errCloneDonor) && strings.Contains(err.Error(), fmt.Sprintf(": %d :", errTooManyClones))
 }
 
+// IsHeldUp reports whether a statement gave up because sessions of clients hold locks that it needs, or wait in their commits.
+func IsHeldUp(err error) bool { return hasNumber(err, errLockWait) }
+
 // IsNotListening reports whether no mysqld accepts connections: it has not started, is recovering, or has stopped.
 func IsNotListening(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)

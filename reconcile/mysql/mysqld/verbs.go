@@ -10,7 +10,7 @@ import (
 )
 
 // SetReadOnly makes mysqld refuse writes of every client, also of those with CONNECTION_ADMIN (manual, "super_read_only"). It waits for
-// commits in progress, for readOnlyWait: all writes stand behind it, and would also after this connection has ended.
+// commits in progress and locked tables, for readOnlyWait: all writes stand behind it, and would also after this connection has ended.
 func (s *Server) SetReadOnly(ctx context.Context) error {
 	if err := s.execWith(ctx, "lock_wait_timeout", readOnlyWait, "SET GLOBAL super_read_only = ON"); err != nil {
 		return fmt.Errorf("set super_read_only: %w", err)

@@ -21,6 +21,8 @@ const (
 	errCannotUser = 1396
 	// errNoSuchEvent is ER_ERROR_WHEN_EXECUTING_COMMAND: SHOW BINLOG EVENTS finds no file, or no event at a position.
 	errNoSuchEvent = 1220
+	// errLockWait is ER_LOCK_WAIT_TIMEOUT.
+	errLockWait = 1205
 	// errUnknownVariable is ER_UNKNOWN_SYSTEM_VARIABLE.
 	errUnknownVariable = 1193
 	// errTooManyConnections is ER_CON_COUNT_ERROR.
