@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -129,7 +130,8 @@ func (a archive) awaitEnforced(versions []string) {
 			if err != nil {
 				return err.Error()
 			}
-			if body, _ := table.MarshalJSON(); !bytes.Contains(body, []byte(strings.Join(versions, ","))) {
+			// The quotes count: the versions of one definition may be the last ones of another.
+			if body, _ := table.MarshalJSON(); !bytes.Contains(body, []byte(strconv.Quote(strings.Join(versions, ",")))) {
 				return "the new definition is not enforced yet"
 			}
 			return ""
