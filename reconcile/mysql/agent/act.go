@@ -24,6 +24,9 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	if step.Verb == replication.VerbAcceptWrites {
 		return a.acceptWrites(bounded, *local.Assignment)
 	}
+	if step.Verb == replication.VerbSetReadOnly {
+		return a.setReadOnly(bounded, local.Server.SourceEnabled)
+	}
 	if step.Verb == replication.VerbPointToSource {
 		return a.changeSource(bounded, *local.Assignment, a.local.PointToSource)
 	}
@@ -46,7 +49,6 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 // plainVerbs are the verbs that need no arguments.
 func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
 	return map[replication.Verb]func(context.Context) error{
-		replication.VerbSetReadOnly:        a.setReadOnly,
 		replication.VerbStopReplica:        a.local.StopReplica,
 		replication.VerbStopReceiver:       a.local.StopReceiver,
 		replication.VerbApplyReceived:      a.applyReceived,

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -345,6 +346,7 @@ func (a *Agent) Assign(next replication.Assignment) error {
 		a.refused = err.Error()
 		return err
 	}
+	next.SourceAddress = cmp.Or(next.SourceAddress, a.kept.addressOf(next.Record.Primary))
 	if kept := a.kept.accepting(next); !reflect.DeepEqual(kept, a.kept) {
 		if err := a.storeState(kept); err != nil {
 			return err

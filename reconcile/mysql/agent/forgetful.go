@@ -87,7 +87,7 @@ func (a *Agent) isEnded(ctx context.Context) bool {
 
 // mustLookAtSource reports whether a forgetful member has not looked at its primary yet. The caller must hold the lock.
 func (a *Agent) mustLookAtSource() bool {
-	return a.kept.IsForgetful && a.assignment != nil && a.assignment.SourceHost != a.recallHost
+	return a.kept.IsForgetful && a.assignment != nil && (a.assignment.SourceHost == "" || a.assignment.SourceHost != a.recallHost)
 }
 
 // remember records that a forgetful member has all transactions again: it has everything that its primary had when the member first looked

@@ -39,13 +39,12 @@ func (a *Agent) setTransactionLimit(ctx context.Context, limit int64) error {
 	return a.local.LimitTransactions(ctx, limit)
 }
 
-// setReadOnly makes a mysqld that is no primary any more refuse writes, and removes the limit. A commit that waits for acknowledgements,
-// or a client that has locked a table, may hold that up without end. Then the supervisor kills mysqld: no client gets an answer, and the
-// next start refuses writes.
-func (a *Agent) setReadOnly(ctx context.Context) error {
+// setReadOnly makes a replica refuse writes, and removes the limit. On a former primary, commits that wait for acknowledgements hold that
+// up without end. Then the supervisor kills mysqld: no client gets an answer, and the next start refuses writes.
+func (a *Agent) setReadOnly(ctx context.Context, commitsMayWait bool) error {
 	err := a.local.SetReadOnly(ctx)
-	if mysqld.IsHeldUp(err) {
-		a.log.Info("commits or locks of clients hold mysqld up, which must take no writes any more, so the supervisor kills it", "error", err.Error())
+	if commitsMayWait && mysqld.IsHeldUp(err) {
+		a.log.Info("clients hold up mysqld, which is no primary any more and must take no writes, so the supervisor kills it", "error", err.Error())
 		return a.announce(ctx, supervisor.Kill)
 	}
 	if err != nil {

@@ -45,6 +45,14 @@ func (s state) accepting(next replication.Assignment) state {
 	return s
 }
 
+// addressOf returns the address of the primary in the last assignment; empty if that had another primary, or none.
+func (s state) addressOf(primary string) string {
+	if s.Last == nil || primary == "" || s.Last.Record.Primary != primary {
+		return ""
+	}
+	return s.Last.SourceAddress
+}
+
 // loadState reads the state. found is false if there is none.
 func loadState(file string) (loaded state, found bool, err error) {
 	content, err := readRegular(file, maxState)

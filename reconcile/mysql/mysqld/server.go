@@ -67,7 +67,7 @@ func Local(socket string, account Account) (*Server, error) {
 	return open(config)
 }
 
-// Remote connects to another member over TLS, at its IP address, and verifies its name.
+// Remote connects to another member over TLS, at an address, and verifies that the certificate is for the host.
 func Remote(host, address string, port int, account Account, security *tls.Config) (*Server, error) {
 	config := newConfig(account)
 	config.Net, config.Addr = "tcp", net.JoinHostPort(address, strconv.Itoa(port))

@@ -2,7 +2,6 @@ package mysqld
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -51,17 +50,19 @@ func (s *Server) TurnToSource(ctx context.Context, source Source, atRisk func() 
 
 // turn changes the source of a channel that has received transactions.
 func (s *Server) turn(ctx context.Context, source Source, received replication.GTIDSet) error {
-	changed := s.changeSource(ctx, receiverOptions, source)
+	if err := s.changeSource(ctx, receiverOptions, source); err != nil {
+		return &ReceivedLostError{source.Host, err} // mysqld may still carry it out, or may have carried out a half of it
+	}
 	checking, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
 	left, err := s.received(checking)
 	if err != nil {
-		return &ReceivedLostError{source.Host, errors.Join(changed, err)}
+		return &ReceivedLostError{source.Host, err}
 	}
 	if !left.Contains(received) {
 		return &ReceivedLostError{source.Host, fmt.Errorf("mysqld has deleted %s", received.Subtract(left))}
 	}
-	return changed
+	return nil
 }
 
 // received returns what this server has received or executed.
