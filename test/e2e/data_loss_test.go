@@ -1,32 +1,42 @@
 package e2e
 
 import (
+	"context"
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
-// TestPrimaryLosesItsVolume: an empty primary must neither serve nor be copied to the others; the data of the replica is kept and can be
-// adopted.
+// TestPrimaryLosesItsVolume: an empty primary neither serves nor is copied to the others. The replica has every acknowledged write and
+// takes over, and the former primary becomes its replica.
 func TestPrimaryLosesItsVolume(t *testing.T) {
 	t.Parallel()
 	sample.Rotate(t, 1)
 	p := newPlace(t)
 	p.start(2)
-	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1), (2)")
-	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM shop.orders", "2", answerLimit)
+	w := p.startWriter()
+	p.goesOn(w)
 
 	p.run("delete", "pvc", "data-"+p.cluster+"-0", "-n", p.namespace, "--wait=false")
 	p.run("delete", "pod", p.cluster+"-0", "-n", p.namespace)
-	p.waitReady("False PrimaryDataLost member "+p.cluster+"-0 is the primary on record but came back with an empty volume", changeLimit)
-	if endpoints := p.run("get", "endpointslices", "-n", p.namespace, "-l", "kubernetes.io/service-name="+p.cluster, "-o", "jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].addresses}"); endpoints != "" {
-		t.Errorf("the write Service leads to an empty database at %s", endpoints)
-	}
-	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM shop.orders", "2", answerLimit)
+	p.wait("the replica to take over", changeLimit, func(ctx context.Context) (bool, string) {
+		seen := p.field(ctx, "{.status.primary} {.status.epoch} {.status.formerPrimary}")
+		return seen == p.cluster+"-1 2 ", seen + " " + p.field(ctx, readyPath)
+	})
+	p.hasEvent("ReplacingPrimary", p.cluster+"-0 has lost its data")
+	p.goesOn(w)
+	p.settled(2)
+	w.end()
+	db := p.open(p.cluster, p.password)
+	p.nothingLost(w, db)
 
-	t.Log("deleted and applied again, the cluster adopts the replica's data")
-	p.run("delete", "mysqlcluster", p.cluster, "-n", p.namespace)
-	p.start(2)
-	p.waitValue(p.open(p.cluster, p.password), "SELECT COUNT(*) FROM shop.orders", "2", answerLimit)
-	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM shop.orders", "2", answerLimit)
+	t.Log("the former primary has all of it, too")
+	const count = "SELECT COUNT(*) FROM test.numbers"
+	ctx, cancel := p.context(answerLimit)
+	defer cancel()
+	rows, err := value(ctx, db, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.waitValue(p.open(p.cluster+"-read", p.password), count, rows, answerLimit)
 }

@@ -307,7 +307,7 @@ func (m *simulatedMember) allows(other *simulatedMember) bool {
 
 func (m *simulatedMember) lookAtSource() *replication.Source {
 	source := m.network.at(m.assignment.SourceAddress)
-	if source == nil || source.host != m.assignment.SourceHost {
+	if source == nil || source.host != m.assignment.SourceHost || source.readOnly {
 		return &replication.Source{Err: "connection refused"}
 	}
 	return &replication.Source{ServerUUID: source.volume.uuid, Executed: source.volume.executed}

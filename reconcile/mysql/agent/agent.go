@@ -331,15 +331,24 @@ func (a *Agent) observeSource(ctx context.Context, assignment replication.Assign
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	source, err := remote.ObserveSource(bounded)
-	if err == nil && source.Host != assignment.SourceHost {
-		return replication.Source{}, fmt.Errorf("the server at %s is %q, and not %s: the primary's Pod has another address by now", assignment.SourceAddress, source.Host, assignment.SourceHost)
+	switch {
+	case err != nil:
+		return source, err
+	case source.Host != assignment.SourceHost:
+		return source, fmt.Errorf("the server at %s is %q, and not %s: the primary's Pod has another address by now", assignment.SourceAddress, source.Host, assignment.SourceHost)
+	case source.IsClosed:
+		// It may have lost its data, or may not have applied what it received. What it lacks proves nothing before it leads.
+		return source, errors.New("it does not lead yet")
 	}
-	return source, err
+	return source, nil
 }
 
 // Assign accepts an assignment unless it is out of date (replication.Accept). It stores the assignment on the volume before the assignment
 // takes effect, so that the agent refuses older assignments after a restart as well.
 func (a *Agent) Assign(next replication.Assignment) error {
+	if err := a.flushToLead(next); err != nil {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := replication.Accept(a.kept.Held, a.kept.Last, a.status.Boot, next); err != nil {

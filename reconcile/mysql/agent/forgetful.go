@@ -70,6 +70,18 @@ func (a *Agent) recordFlush(ctx context.Context) error {
 	return a.storeState(kept)
 }
 
+// flushToLead flushes the volume of a replica that becomes the primary. It may have received what it has not applied, and a primary counts
+// as a member that forgets nothing (livingIn).
+func (a *Agent) flushToLead(next replication.Assignment) error {
+	a.mu.Lock()
+	role := a.kept.HeldRole
+	a.mu.Unlock()
+	if next.Role != replication.RolePrimary || role != replication.RoleReplica {
+		return nil
+	}
+	return a.layout.flush()
+}
+
 // isEnded reports whether mysqld has certainly ended: its supervisor says so, or has ended, and mysqld with it.
 func (a *Agent) isEnded(ctx context.Context) bool {
 	a.mu.Lock()

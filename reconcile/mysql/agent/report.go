@@ -54,10 +54,17 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 	status.Writable = !server.SuperReadOnly
 	status.AcksEnforced, status.AckClients = step.CertainAcks(local), observed.AckClients
 	status.AcksShortSeconds = a.acksShort(now, observed)
-	status.Acknowledging = server.Channel.AckActive || server.ReplicaAcks && server.Channel.IO != "No"
+	status.Acknowledging = a.acknowledges(server)
 	status.LagSeconds = server.Channel.LagSeconds
 	a.reportKept()
 	return changed
+}
+
+// acknowledges reports whether the member may acknowledge commits before the agent looks again. If its assignment forbids that, a receiver
+// that does not run counts too, until acknowledgements are off: a statement that is late may start it. The caller must hold the lock.
+func (a *Agent) acknowledges(server replication.Server) bool {
+	isForbidden := a.assignment != nil && !a.assignment.Acknowledge
+	return server.Channel.AckActive || server.ReplicaAcks && (server.Channel.IO != "No" || isForbidden)
 }
 
 func (a *Agent) acksShort(now time.Time, observed mysqld.Observed) int {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
@@ -11,6 +12,21 @@ func TestAReplicaFollowsItsPrimaryToAnotherAddressMysqld(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	leader, replica := startRealMember(t, ca), startRealMember(t, ca)
+	leader.until(t, "the primary answers", func() bool { return leader.agent.Status().State != replication.StateStarting })
+	replica.until(t, "the replica answers", func() bool {
+		status := replica.agent.Status()
+		return status.State != replication.StateStarting && status.Origin != replication.OriginInitializing
+	})
+	early := replication.Assignment{
+		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: 1, Primary: "db-0"}, Role: replication.RoleReplica, Boot: replica.agent.Status().Boot,
+		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: leader.port,
+	}
+	if err := replica.agent.Assign(early); err != nil {
+		t.Fatal(err)
+	}
+	replica.until(t, "the replica waits until the primary leads", func() bool {
+		return strings.Contains(replica.agent.Status().Message, "it does not lead yet")
+	})
 	leader.leads(t, 1, 0)
 	writer := leader.open(t, "root", "root's", nil, ca)
 	replica.follows(t, leader)

@@ -264,7 +264,7 @@ func clusterObstacle(instance v1.MySQLBackupInstance, seen observed) *report.Pro
 		return &report.Problem{Reason: protocol.ReasonClusterNotReady, Message: fmt.Sprintf("MySQLCluster %q is being deleted", seen.name)}
 	case seen.cluster.Status.ReadyReplicas > 0:
 		return nil
-	case seen.cluster.Status.Primary == "":
+	case !seen.cluster.Status.HadPrimary():
 		return &report.Problem{Reason: protocol.ReasonWaitingForCluster, Message: fmt.Sprintf("MySQLCluster %q has no members yet; waiting until a member is ready (kubectl get mysqlcluster %s shows what the cluster waits for)", seen.name, seen.name)}
 	}
 	return &report.Problem{Reason: protocol.ReasonClusterNotReady, Message: fmt.Sprintf("no member of MySQLCluster %q is ready; waiting until one is (kubectl get mysqlcluster %s shows the problem)", seen.name, seen.name)}

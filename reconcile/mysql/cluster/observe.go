@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ type observed struct {
 // observe reads the children from the caches and asks the agents.
 func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, agents *agent.Client) (observed, error) {
 	n := children.NamesOf(cluster)
-	seen := observed{now: r.now(), route: cluster.Status.Primary}
+	seen := observed{now: r.now(), route: cmp.Or(cluster.Status.Primary, cluster.Status.FormerPrimary)}
 	if seen.route == "" {
 		seen.route = r.routed(n)
 	}
@@ -60,7 +61,7 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 		return seen, err
 	}
 	askAgents(ctx, agents, cluster.Status.Primary, seen.members, seen.addresses())
-	r.noteUnheard(keyOf(cluster), &seen)
+	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)
 	return seen, nil
 }
 
@@ -188,10 +189,17 @@ func askAgents(ctx context.Context, agents *agent.Client, primary string, member
 	all.Wait()
 }
 
-// noteUnheard notes for how long the members have not answered that did not answer now.
-func (r *reconciler) noteUnheard(key types.NamespacedName, seen *observed) {
+// noteUnheard notes for how long the members have not answered that did not answer now, and for how long those have not stopped to
+// acknowledge that must.
+func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Record, seen *observed) {
 	for i := range seen.members {
 		member := &seen.members[i]
+		isUnfenced := record.FormerPrimary != "" && member.Status != nil && !member.Status.IsSilent(record)
+		if isUnfenced {
+			member.UnfencedFor = r.memory.failures.Waited(key, "unfenced "+member.Name, seen.now)
+		} else {
+			r.memory.failures.End(key, "unfenced "+member.Name)
+		}
 		if member.Status != nil {
 			r.memory.failures.End(key, unheard(member.Name))
 			continue

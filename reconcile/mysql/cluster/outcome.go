@@ -10,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -46,7 +47,7 @@ func outcome(cluster v1.MySQLCluster, status v1.MySQLClusterStatus, next time.Du
 
 // eventsOf turns changes of the status into events. Without a change there is no event.
 func eventsOf(before, after v1.MySQLClusterStatus) []reconcile.Event {
-	warnings := []string{protocol.ReasonRestoreAdopted, reasonPrimaryUnavailable, reasonCommitsBlocked, reasonCommitsHang}
+	warnings := []string{protocol.ReasonRestoreAdopted, reasonPrimaryUnavailable, string(replication.ReasonReplacingPrimary), reasonCommitsBlocked, reasonCommitsHang}
 	events := report.Events(report.ActionReconcile, before.Conditions, after.Conditions, warnings...)
 	// These two reasons have conditions of their own, whose events report them from the beginning.
 	events = slices.DeleteFunc(events, func(event reconcile.Event) bool {
@@ -63,7 +64,7 @@ func recordEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	if restore.IsCompleted(after) && !restore.IsCompleted(before) && !after.Restore.Adopted {
 		say(reconcile.Normal, eventRestored, restoredNote(*after.Restore))
 	}
-	if after.Primary != before.Primary {
+	if after.Primary != before.Primary && after.Primary != "" {
 		say(reconcile.Normal, "PrimaryAppointed", fmt.Sprintf("%s is the primary of epoch %d", after.Primary, after.Epoch))
 	}
 	if !slices.Equal(before.InSync, after.InSync) && len(after.InSync) > 0 {

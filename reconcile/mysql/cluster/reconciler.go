@@ -83,7 +83,7 @@ func (r *reconciler) pass(ctx context.Context, client *reconcile.Client, cluster
 			return outcome(cluster, blocked(cluster, waits), stepEvery), err
 		}
 	}
-	if restore.IsCompleted(cluster.Status) && cluster.Status.Primary == "" {
+	if restore.IsCompleted(cluster.Status) && !cluster.Status.HadPrimary() {
 		if err := r.restorer().FreeVolume(ctx, client, cluster); err != nil {
 			return reconcile.Outcome{}, err
 		}
@@ -206,7 +206,7 @@ func (r *reconciler) learn(cluster v1.MySQLCluster, known clusterMemory, found c
 // identifies the certificates that the members were seen to use.
 func (r *reconciler) lookAtSecrets(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, uses string) (certificateState, *report.Problem, error) {
 	n := children.NamesOf(cluster)
-	hasBegun := cluster.Status.Primary != ""
+	hasBegun := cluster.Status.HadPrimary()
 	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
 	if (err != nil || lacking != nil) && !hasBegun {
 		return certificateState{}, lacking, err
@@ -240,7 +240,7 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 }
 
 func recordOf(status v1.MySQLClusterStatus) replication.Record {
-	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks)}
+	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, FormerPrimary: status.FormerPrimary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks)}
 }
 
 // waiting reports what a cluster needs before it can continue. An error that names its own fix becomes the problem.

@@ -67,7 +67,7 @@ func restoreStatus(cluster v1.MySQLCluster, step restore.Step) v1.MySQLClusterSt
 // of the same name; nil if there is none.
 func (r *reconciler) waitForRestore(ctx context.Context, cluster v1.MySQLCluster, seen observed) (*report.Problem, error) {
 	waits := report.Problem{Reason: protocol.ReasonRestoring, Message: "waiting for the Pod to end that restores a backup to the volume of an earlier cluster of this name"}
-	if seen.set != nil || cluster.Status.Primary != "" || restore.IsCompleted(cluster.Status) {
+	if seen.set != nil || cluster.Status.HadPrimary() || restore.IsCompleted(cluster.Status) {
 		return nil, nil //nolint:nilnil // it waits for nothing
 	}
 	ended, err := r.restorer().HaveEnded(ctx, cluster)

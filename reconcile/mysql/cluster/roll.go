@@ -56,7 +56,7 @@ func allowedUpdate(cluster v1.MySQLCluster) string {
 
 // rolloutOf returns the progress of an update from what was observed.
 func rolloutOf(cluster v1.MySQLCluster, seen observed) rollout {
-	r := rollout{n: children.NamesOf(cluster), recorded: cluster.Status.Primary != "", scale: scaleOf(seen), wanted: children.WantedReplicas(cluster), allowed: allowedUpdate(cluster)}
+	r := rollout{n: children.NamesOf(cluster), recorded: cluster.Status.HadPrimary(), scale: scaleOf(seen), wanted: children.WantedReplicas(cluster), allowed: allowedUpdate(cluster)}
 	r.primary, _ = r.n.Ordinal(seen.route)
 	if seen.set == nil {
 		return r

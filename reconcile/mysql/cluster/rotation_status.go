@@ -85,7 +85,7 @@ const lostPatience = 3 * time.Minute
 // waitForTrust returns a problem while members cannot trust this operator yet: the key of the CA that they trust is lost, and not all
 // running members have the new one. That they do not answer then means nothing, and the operator decides nothing on it; nil otherwise.
 func (p certificateState) waitForTrust(cluster v1.MySQLCluster, seen observed) *report.Problem {
-	if p.lost.IsZero() || cluster.Status.Primary == "" || seen.now.Sub(p.lost) > lostPatience {
+	if p.lost.IsZero() || !cluster.Status.HadPrimary() || seen.now.Sub(p.lost) > lostPatience {
 		return nil
 	}
 	for at, address := range seen.addresses() {

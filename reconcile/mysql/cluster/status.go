@@ -37,7 +37,7 @@ type passResult struct {
 func (r passResult) status() v1.MySQLClusterStatus {
 	status := previousStatus(r.cluster)
 	record := r.decision.Record
-	status.Primary, status.Epoch, status.Revision = record.Primary, record.Epoch, record.Revision
+	status.Primary, status.FormerPrimary, status.Epoch, status.Revision = record.Primary, record.FormerPrimary, record.Epoch, record.Revision
 	status.InSync, status.Joining, status.RequiredAcks = record.InSync, record.Joining, int32(record.RequiredAcks) //nolint:gosec // at most the number of members
 	status.InnoDBOnly = status.InnoDBOnly || r.seen.set != nil && isInnoDBOnly(r.cluster, r.seen)
 	r.describeMembers(&status)

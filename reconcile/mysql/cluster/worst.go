@@ -13,11 +13,7 @@ import (
 // worstProblem returns the worst problem of the cluster; nil for none. It reports the first one that it finds.
 func (r passResult) worstProblem(writing, complete bool) *report.Problem {
 	note, rolling := r.note(), r.rolling()
-	stalled := note
-	if note != nil && !note.Stalled {
-		stalled = nil
-	}
-	if found := cmp.Or(stalled, r.problem, r.diskFull(writing), r.commitsHang()); found != nil {
+	if found := cmp.Or(urgent(note), r.problem, r.diskFull(writing), r.commitsHang()); found != nil {
 		return found
 	}
 	if writing && complete && rolling == nil && r.isOver(note) {
@@ -37,6 +33,15 @@ func (r passResult) worstProblem(writing, complete bool) *report.Problem {
 		return rolling
 	}
 	return r.progress(writing)
+}
+
+// urgent returns a note that comes before all other problems; nil if it does not. While a primary is replaced, what members lack means
+// nothing.
+func urgent(note *report.Problem) *report.Problem {
+	if note != nil && (note.Stalled || note.Reason == string(replication.ReasonReplacingPrimary)) {
+		return note
+	}
+	return nil
 }
 
 // heldSettings returns why the members do not get what the spec asks for until a user helps. If no client can write, that is reported

@@ -191,8 +191,8 @@ func (s *Server) semiSyncStatus(ctx context.Context) (map[string]string, error) 
 func (s *Server) ObserveSource(ctx context.Context) (replication.Source, error) {
 	var owned, executed, purged string
 	source := replication.Source{}
-	row := s.db.QueryRowContext(ctx, "SELECT COALESCE(@@GLOBAL.report_host, ''), @@GLOBAL.server_uuid, @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
-	err := row.Scan(&source.Host, &source.ServerUUID, &owned, &executed, &purged)
+	row := s.db.QueryRowContext(ctx, "SELECT COALESCE(@@GLOBAL.report_host, ''), @@GLOBAL.super_read_only, @@GLOBAL.server_uuid, @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
+	err := row.Scan(&source.Host, &source.IsClosed, &source.ServerUUID, &owned, &executed, &purged)
 	if err != nil {
 		return source, fmt.Errorf("look at the primary: %w", err)
 	}

@@ -102,27 +102,31 @@ func writingPrimary(held Record, former []Member) string {
 }
 
 // elect chooses a member that holds every transaction, apart from hollow ones, that any reachable member holds. It does so only if enough
-// members of the old in-sync set are readable to be certain that no acknowledged transaction is missing. If there are several such members,
-// choose decides.
+// members of the old in-sync set are readable to be certain that no acknowledged transaction is missing.
 func elect(held Record, former []Member, leftBehind []string) (string, string) {
-	all := worthHaving(former)
 	// Copies of a primary that was deleted before its first write hold a record, and no data that could be lost.
-	unused := len(held.InSync) == 0 && all.Empty() && len(leftBehind) == 0
+	unused := len(held.InSync) == 0 && worthHaving(former).Empty() && len(leftBehind) == 0
 	if problem := enoughRead(held, former, leftBehind); problem != "" && !unused {
 		return "", problem
 	}
+	return electFrom(held.lastPrimary(), former)
+}
+
+// electFrom chooses a member that holds every transaction, apart from hollow ones, that any of these members holds. If there are several
+// such members, choose decides.
+func electFrom(lastPrimary string, members []Member) (chosen, problem string) {
+	all := worthHaving(members)
 	var holders []Member
-	for _, member := range former {
+	for _, member := range members {
 		if member.Status.Received.Contains(all) {
 			holders = append(holders, member)
 		}
 	}
 	if len(holders) == 0 {
-		return "", "no member holds every transaction found on the retained volumes, so choosing one would drop data: " + holdings(former)
+		return "", "no member holds every transaction found on the retained volumes, so choosing one would drop data: " + holdings(members)
 	}
-	chosen := choose(held.Primary, holders)
-	if chosen == "" {
-		return "", rowsMissing(held.Primary, holders)
+	if chosen = choose(lastPrimary, holders); chosen == "" {
+		return "", rowsMissing(lastPrimary, holders)
 	}
 	return chosen, ""
 }
@@ -144,22 +148,28 @@ func worthHaving(members []Member) GTIDSet {
 func enoughRead(held Record, former []Member, leftBehind []string) string {
 	replicasRead := 0
 	for _, member := range former {
-		if member.Name == held.Primary {
+		if held.isWhole(member) {
 			return ""
 		}
-		if held.Acknowledges(member.Name) && !member.Status.IsForgetful {
+		if member.Name != held.FormerPrimary && held.Acknowledges(member.Name) && !member.Status.IsForgetful {
 			replicasRead++
 		}
 	}
 	switch {
-	case len(leftBehind) > 0 && held.Primary == "":
+	case len(leftBehind) > 0 && held.lastPrimary() == "":
 		return fmt.Sprintf("the retained volumes do not show which of them was the primary's, and spec.replicas does not include these members: %s; raise spec.replicas so that all are read", strings.Join(leftBehind, ", "))
 	case len(leftBehind) > 0:
-		return fmt.Sprintf("the data of the former primary %s was not read, and spec.replicas does not include these members: %s; raise spec.replicas so that all are read, because one of them may have commits that are missing on the others", held.Primary, strings.Join(leftBehind, ", "))
-	case held.Primary == "", held.RequiredAcks > 0 && replicasRead >= len(held.InSync)-held.RequiredAcks:
+		return fmt.Sprintf("the data of the former primary %s was not read, and spec.replicas does not include these members: %s; raise spec.replicas so that all are read, because one of them may have commits that are missing on the others", held.lastPrimary(), strings.Join(leftBehind, ", "))
+	case held.lastPrimary() == "", held.RequiredAcks > 0 && replicasRead >= len(held.InSync)-held.RequiredAcks:
 		return ""
 	}
-	return fmt.Sprintf("the data of the former primary %s was not found, and acknowledged commits may be missing on the others%s; restore the volume of %s", held.Primary, forgetful(former), held.Primary)
+	return fmt.Sprintf("the data of the former primary %s was not found, and acknowledged commits may be missing on the others%s; restore the volume of %s", held.lastPrimary(), forgetful(former), held.lastPrimary())
+}
+
+// isWhole reports whether the member has everything that was ever acknowledged: it was the last primary. One that was being replaced has
+// its volume again.
+func (r Record) isWhole(member Member) bool {
+	return member.Name == r.lastPrimary() && (r.FormerPrimary == "" || !member.Status.IsForgetful)
 }
 
 // forgetful names the members that may have lost transactions; empty if there are none.

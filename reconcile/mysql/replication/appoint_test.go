@@ -221,12 +221,12 @@ func TestDecideStandsStillWhenThePrimaryLacksWhatItMade(t *testing.T) {
 
 func TestDecideStandsStillWhenThePrimaryLostItsData(t *testing.T) {
 	t.Parallel()
-	s := wanting(t, 2).scaled(2).on(1, 1, "db-0", "db-1").hears(0, StateWaiting, fresh).hears(1, StateReplicating)
+	s := wanting(t, 2).scaled(2).on(1, 0, "db-0", "db-1").hears(0, StateWaiting, fresh).hears(1, StateReplicating)
 	wantNote(t, s, ReasonPrimaryDataLost, true, "db-0")
 	if got := Decide(s.c); got.Assignments != nil || !got.Record.Equal(s.c.Record) || got.Scale != 2 {
 		t.Errorf("the operator acts nevertheless: %+v", got)
 	}
-	starting := wanting(t, 2).scaled(2).on(1, 1, "db-0", "db-1").hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Origin = OriginInitializing })
+	starting := wanting(t, 2).scaled(2).on(1, 0, "db-0", "db-1").hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Origin = OriginInitializing })
 	wantNote(t, starting.hears(1, StateReplicating), ReasonPrimaryDataLost, true, "db-0")
 	newborn := wanting(t, 1).scaled(1)
 	newborn.c.Record = Record{Epoch: 1, Revision: 1, Primary: "db-0"}

@@ -46,6 +46,9 @@ type Member struct {
 	Unreachable string
 	// UnheardFor is for how long this operator has asked and the agent has not answered; 0 while it answers.
 	UnheardFor time.Duration
+	// UnfencedFor is for how long this operator has seen that the agent answers and the member has not stopped acknowledging, while a primary
+	// is replaced; otherwise 0.
+	UnfencedFor time.Duration
 }
 
 // Decision is what must be true next. If Record differs from the observed record, it must be written before anything else is done. The rest
@@ -73,6 +76,8 @@ const (
 	ReasonAdoptionBlocked Reason = "AdoptionBlocked"
 	// ReasonPrimaryDataLost: the primary on record came back without data that it had.
 	ReasonPrimaryDataLost Reason = "PrimaryDataLost"
+	// ReasonReplacingPrimary: another member takes over from a primary that has lost its data.
+	ReasonReplacingPrimary Reason = "ReplacingPrimary"
 	// ReasonPrimaryWouldLeave: scaling in would remove the primary.
 	ReasonPrimaryWouldLeave Reason = "PrimaryWouldLeave"
 	// ReasonScalingIn: members are being removed from the cluster.
@@ -99,11 +104,16 @@ func Decide(c Cluster) Decision {
 }
 
 func decide(c Cluster) Decision {
+	if c.Record.FormerPrimary != "" {
+		return handOver(c)
+	}
 	if c.Record.Primary == "" {
 		return appoint(c)
 	}
 	decision := Decision{Record: c.Record, Scale: c.Scale}
-	if lost := c.primaryDataLost(); lost != "" {
+	if lost, mayReplace := c.primaryDataLost(); mayReplace {
+		return c.replacePrimary(decision, lost)
+	} else if lost != "" {
 		decision.Note = &Note{ReasonPrimaryDataLost, lost, true}
 		return decision
 	}

@@ -103,6 +103,11 @@ func (s *story) gone(ordinal int) *story {
 	return s
 }
 
+func (s *story) with(change func(*Cluster)) *story {
+	change(&s.c)
+	return s
+}
+
 func (s *story) blocking() *story {
 	s.c.Durability.Continue = false
 	return s

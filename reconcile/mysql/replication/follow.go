@@ -2,21 +2,39 @@ package replication
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
 // turnStep changes the source of a running channel. While the applier runs, MySQL keeps the relay log, so nothing must be applied first.
-// While it does not run, MySQL would delete the relay log (manual, "CHANGE REPLICATION SOURCE TO Statement").
-func turnStep(a Assignment, server Server, unheard time.Duration) Step {
-	channel := server.Channel
-	if channel.SQL != "Yes" || channel.ByPosition || a.SourceAddress == "" {
+// While it does not run, MySQL would delete the relay log (manual, "CHANGE REPLICATION SOURCE TO Statement"). The primary may be another
+// one than before, so a member that has errant transactions does not follow it.
+func turnStep(a Assignment, local Observed) Step {
+	server := local.Server
+	if server.Channel.SQL != "Yes" || server.Channel.ByPosition || a.SourceAddress == "" {
 		return drain(server, StateCatchingUp)
 	}
-	turn := Step{Verb: VerbTurnToSource, State: StateCatchingUp, Message: "receives from the primary " + a.Record.Primary + " at " + a.SourceAddress}
-	if unheard <= MaxServingLagSeconds*time.Second {
-		turn.State = StateReplicating
+	turning := Step{Verb: VerbNone, State: StateCatchingUp, Message: local.askingSource()}
+	if local.Known != nil && local.DisconnectedFor <= MaxServingLagSeconds*time.Second {
+		turning.State = StateReplicating // the same primary, at another address
 	}
-	return turn
+	if !local.sourceObserved() {
+		return turning
+	}
+	if errant := errantNotPending(server, *local.Source).Subtract(local.Hollow); !errant.Empty() {
+		return stopErrant(server, errantMessage(errant, a.Record.Primary))
+	}
+	turning.Verb, turning.Message = VerbTurnToSource, "receives from the primary "+a.Record.Primary+" at "+a.SourceAddress
+	return turning
+}
+
+// stopErrant stops the receiver of a member that must not follow its primary.
+func stopErrant(server Server, message string) Step {
+	step := Step{Verb: VerbNone, State: StateErrant, Message: message}
+	if server.Channel.IO != "No" {
+		step.Verb = VerbStopReceiver
+	}
+	return step
 }
 
 // followStep keeps a running replica as its assignment demands.
@@ -53,9 +71,12 @@ func receiveAgain(a Assignment, server Server) Step {
 	return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
 }
 
-// isConnectError reports whether an error of the receiver came from its attempt to connect (client errors, 2000 to 2999), which a stopped
-// receiver still shows.
-func isConnectError(number int) bool { return number >= 2000 && number < 3000 }
+// isConnectError reports whether an error of the receiver came from an attempt to connect. A stopped receiver still shows it. These are the
+// errors of clients, and those of a server that refuses the connection for now; a refused password is another case.
+func isConnectError(number int) bool {
+	const tooMany, tooManyErrors, hostNotAllowed, accountLocked = 1040, 1129, 1130, 3118
+	return number >= 2000 && number < 3000 || slices.Contains([]int{tooMany, tooManyErrors, hostNotAllowed, accountLocked}, number)
+}
 
 // reconnectStep returns the step of a replica that tries to connect to its primary.
 func reconnectStep(channel Channel, unheard time.Duration) Step {

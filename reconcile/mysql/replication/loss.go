@@ -5,19 +5,31 @@ import "fmt"
 // primaryDataLost describes how the primary on record has lost data; empty if it has not. Such a primary must not take writes. An empty one
 // would be served and copied to the others. One that went back in time would give the GTIDs of lost transactions to new ones, and replicas
 // that have the lost ones would silently skip the new ones.
-func (c Cluster) primaryDataLost() string {
+//
+// mayReplace reports whether another member may take over without a person. A primary that seems to have gone back in time was observed
+// before its replicas, and may be about to take writes again.
+func (c Cluster) primaryDataLost() (lost string, mayReplace bool) {
 	primary, found := c.member(c.Record.Primary)
-	if !found {
-		return ""
-	}
-	if lostItsData(primary, c.Record) {
-		return "member " + primary.Name + " is the primary on record but came back with an empty volume; the operator does not let it serve an empty database, and does not copy it to the others: restore its volume, or delete this resource and apply it again to adopt the data of the others"
+	switch {
+	case !found:
+		return "", false
+	case lostItsData(primary, c.Record):
+		return "member " + primary.Name + " is the primary on record but came back with an empty volume; the operator does not let it serve an empty database, and does not copy it to the others", true
+	case forgot(primary, c.Record):
+		return "member " + primary.Name + " was chosen as the primary, and its machine failed before it could lead; it may have lost acknowledged commits", true
 	}
 	lacks, has := c.wentBack(primary)
 	if lacks.Empty() {
-		return ""
+		return "", false
 	}
-	return fmt.Sprintf("member %s is the primary on record but came back without %d transactions that it made and that %s has (%s): its volume was restored from an older copy, or its disk lost writes; the operator does not let it take writes: restore the missing transactions, or delete this resource and apply it again to adopt the data of the others", primary.Name, lacks.Count(), has, lacks)
+	return fmt.Sprintf("member %s is the primary on record but came back without %d transactions that it made and that %s has (%s): its volume was restored from an older copy, or its disk lost writes; the operator does not let it take writes: restore the missing transactions, or delete this resource and apply it again to adopt the data of the others", primary.Name, lacks.Count(), has, lacks), false
+}
+
+// forgot reports whether the primary may have lost what it had when it was chosen: it has not accepted its role since then, and flushes its
+// volume before it does.
+func forgot(primary Member, record Record) bool {
+	status := primary.Status
+	return status != nil && status.IsForgetful && status.Held.FormerPrimary != "" && status.Held.Epoch == record.Epoch
 }
 
 // lostItsData reports whether the primary's data is new although the Record says that it had data. InSync is empty only between the

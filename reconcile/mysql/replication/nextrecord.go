@@ -41,9 +41,11 @@ func firstPrimary(c Cluster) Record {
 	return c.Record.with(c.Record.Primary)
 }
 
+// fewerMembers waits for the primary: if it is lost, the promise shows which members have everything.
 func fewerMembers(c Cluster) Record {
 	next := c.Record
-	if primary, _ := c.member(c.Record.Primary); !c.wanted(primary) {
+	primary, _ := c.member(c.Record.Primary)
+	if !c.wanted(primary) || primary.Status == nil || primary.Status.State != StateWriting {
 		return next // no member leaves
 	}
 	next.RequiredAcks = min(next.RequiredAcks, FullAcks(c.Replicas))
@@ -157,16 +159,16 @@ func admit(c Cluster) Record {
 		return c.Record
 	}
 	for _, member := range c.replicas() {
-		if c.wanted(member) && !c.Record.Allows(member.Name) && member.Status.isSilent(c.Record) {
+		if c.wanted(member) && !c.Record.Allows(member.Name) && member.Status.IsSilent(c.Record) {
 			return c.Record.joining(member.Name)
 		}
 	}
 	return c.Record
 }
 
-// isSilent reports whether the member was observed not to acknowledge, after it had accepted an assignment of this very record that does
+// IsSilent reports whether the member was observed not to acknowledge, after it had accepted an assignment of this very record that does
 // not allow it.
-func (s *Status) isSilent(under Record) bool {
+func (s *Status) IsSilent(under Record) bool {
 	return s.speaksOurProtocol() && s.ObservedUnder == under.Version() && !s.Acknowledging && s.Last != nil && s.Last.Record.Equal(under) && s.Last.Role == RoleReplica && !s.Last.Acknowledge
 }
 

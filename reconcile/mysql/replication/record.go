@@ -1,6 +1,9 @@
 package replication
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Version identifies one record of a cluster. The zero value identifies none.
 type Version struct {
@@ -18,6 +21,8 @@ type Record struct {
 	Revision int64 `json:"revision,omitempty"`
 	// Primary names the member that may take writes; empty while the cluster has no primary.
 	Primary string `json:"primary,omitempty"`
+	// FormerPrimary names a primary that has lost its data, until the next one is chosen; empty otherwise.
+	FormerPrimary string `json:"formerPrimary,omitempty"`
 	// InSync names the members that may acknowledge commits, including the primary, in order.
 	InSync []string `json:"inSync,omitempty"`
 	// Joining names the members that may follow the primary and must not acknowledge, in order. The primary refuses all members that are
@@ -41,9 +46,12 @@ func (r Record) Allows(member string) bool {
 
 // Equal reports whether two records are the same.
 func (r Record) Equal(other Record) bool {
-	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.RequiredAcks == other.RequiredAcks &&
+	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks &&
 		slices.Equal(r.InSync, other.InSync) && slices.Equal(r.Joining, other.Joining)
 }
+
+// lastPrimary names the primary, or the former one while the next is chosen.
+func (r Record) lastPrimary() string { return cmp.Or(r.Primary, r.FormerPrimary) }
 
 // Version returns the record's version.
 func (r Record) Version() Version { return Version{r.Epoch, r.Revision} }

@@ -130,6 +130,8 @@ type simulated struct {
 	heard int
 	// ghost is what a lost volume held. It counts for the record's promise until the member leaves the record.
 	ghost transactions
+	// isLost means that its volume was lost since it is in the record.
+	isLost bool
 }
 
 func newSimulated(ordinal int) *simulated {
@@ -263,7 +265,7 @@ func (w *world) look(m *simulated) {
 	if local.Source != nil && local.Source.Err == "" {
 		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
 	}
-	if local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow)).Empty() {
+	if !w.primaryLost && local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow)).Empty() {
 		w.violated("%s counts as errant while it replicates: %s", m.name, step.Message)
 	}
 	w.report(m, local, step, under, silent)
@@ -307,8 +309,8 @@ func (w *world) serverOf(m *simulated) Server {
 
 func (w *world) sourceOf(m *simulated, a Assignment) *Source {
 	source := w.at(a.SourceAddress)
-	if source == nil || source.name != a.SourceHost || m.cut || source.cut || !source.sql.up {
-		return &Source{Err: "no route"}
+	if source == nil || source.name != a.SourceHost || m.cut || source.cut || !source.sql.up || source.sql.readOnly {
+		return &Source{Err: "no route, or it does not lead yet"}
 	}
 	return &Source{ServerUUID: source.uuid, Executed: w.set(source.vol.executed), Pending: w.set(source.logged().without(source.vol.executed)), Purged: w.set(source.vol.purged)}
 }
@@ -324,7 +326,7 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, ObservedUnder: under, Silent: silent,
 		Executed: seen.Executed, Received: seen.Executed.Union(seen.Channel.Retrieved), Writable: !seen.SuperReadOnly,
 		Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, AcksShortSeconds: w.clock - a.shortSince,
-		Acknowledging: seen.ReplicaAcks && (seen.Channel.AckActive || seen.Channel.IO != "No"), LagSeconds: seen.Channel.LagSeconds,
+		Acknowledging: seen.Channel.AckActive || seen.ReplicaAcks && (seen.Channel.IO != "No" || a.assignment != nil && !a.assignment.Acknowledge), LagSeconds: seen.Channel.LagSeconds,
 	}
 }
 

@@ -81,7 +81,7 @@ func (w *world) decide(p *pass) {
 	p.decision = Decide(p.seen)
 	if p.version == w.version {
 		w.note = p.decision.Note
-		if w.note != nil && w.note.Reason == ReasonPrimaryDataLost {
+		if w.note != nil && w.note.Reason == ReasonPrimaryDataLost && !w.primaryLost {
 			w.violated("no primary has lost data: %s", w.note.Message)
 		}
 	}
@@ -109,7 +109,7 @@ func (w *world) decide(p *pass) {
 func (w *world) letGhostsGo() {
 	for _, m := range w.members {
 		if !w.record.Acknowledges(m.name) {
-			m.ghost = transactions{}
+			m.ghost, m.isLost = transactions{}, false
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (w *world) checkPromise() {
 	if primary == nil {
 		return
 	}
-	if lost := w.acked.without(primary.vol.has()); !lost.empty() {
+	if lost := w.acked.without(primary.vol.has().union(primary.ghost)); !lost.empty() {
 		w.violated("acknowledged transactions are missing on the primary %s: %s", primary.name, w.set(lost))
 	}
 	atLeast := make([]transactions, w.record.RequiredAcks+1)
@@ -250,12 +250,14 @@ func (w *world) settle() {
 	for _, m := range w.members {
 		m.cut, m.deaf = false, false
 	}
+	w.zombie = nil
 	w.say("peace")
 	w.prompt = math.MaxInt
 	w.mayWrite = maxTransactions
 	for range 600 {
 		w.round()
-		blocked := w.primaryLost && w.replicas == mostMembers && w.note != nil && w.note.Reason == ReasonAdoptionBlocked
+		blocked := w.primaryLost && w.replicas == mostMembers && w.note != nil &&
+			(w.note.Reason == ReasonAdoptionBlocked || w.note.Reason == ReasonPrimaryDataLost && w.record.RequiredAcks == 0)
 		if w.violation != "" || blocked || w.strong() && w.acknowledgesAWrite() {
 			return
 		}
@@ -305,6 +307,20 @@ func (w *world) help() {
 	case w.replicas < mostMembers:
 		w.replicas++
 		w.operator, w.note = pass{}, nil
+	}
+	w.rebuild()
+}
+
+// rebuild gives errant members new volumes after a primary was replaced: they have what it did not get acknowledged, and were not read.
+func (w *world) rebuild() {
+	primary := w.named(w.record.Primary)
+	for _, m := range w.members {
+		if !w.primaryLost || primary == nil || m.agent.status.State != StateErrant || w.record.Acknowledges(m.name) {
+			continue
+		}
+		w.say("%s: a user rebuilds it", m.name)
+		m.killPod()
+		m.vol = volume{life: w.life}
 	}
 }
 

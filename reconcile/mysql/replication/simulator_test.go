@@ -93,7 +93,12 @@ type world struct {
 	calm, prompt, patience int
 	underway               []message
 
-	// primaryLost means that the former primary's volume is lost: then perhaps no volume is certain enough to be adopted.
+	// zombie is the mysqld of a primary whose Pod was deleted by force, and which runs on with its volume, out of the operator's reach. It is
+	// the former life of the member of its name. nil for none.
+	zombie *simulated
+
+	// primaryLost means that a primary's volume was lost. If the resource is deleted as well, perhaps no volume is certain enough to be
+	// adopted.
 	primaryLost bool
 
 	operator  pass
@@ -140,12 +145,20 @@ func (w *world) named(name string) *simulated {
 
 // at returns the member with this address now; nil if there is none.
 func (w *world) at(address string) *simulated {
-	for _, m := range w.members {
+	for _, m := range w.running() {
 		if address != "" && m.address == address {
 			return m
 		}
 	}
 	return nil
+}
+
+// running are all mysqlds.
+func (w *world) running() []*simulated {
+	if w.zombie == nil {
+		return w.members
+	}
+	return append(slices.Clone(w.members), w.zombie)
 }
 
 // move gives a member's Pod an address that no other has now, and that another may have had before.
@@ -252,12 +265,14 @@ func (w *world) kubelet(m *simulated) {
 		m.killPod()
 		m.pod, m.address = false, ""
 	case !m.pod && m.ordinal < w.scale:
+		w.say("%s: Pod made", m.name)
 		m.pod = true
-		w.move(m)
-		w.say("%s: Pod made at %s", m.name, m.address)
 		if !m.vol.made {
 			m.vol.life = w.life
 		}
+	case m.pod && m.address == "":
+		w.move(m)
+		w.say("%s: the Pod is at %s", m.name, m.address)
 	case m.pod && !m.agent.up:
 		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock, since: w.clock}
 		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, Protocol: Protocol}
@@ -269,13 +284,16 @@ func (w *world) kubelet(m *simulated) {
 
 // write simulates a client that tries to commit wherever it can.
 func (w *world) write() {
-	for _, m := range w.members {
+	for _, m := range w.running() {
 		if !m.writable() || len(w.ledger) >= w.mayWrite || len(m.sql.waiting) > 3 && w.mayWrite < maxTransactions {
 			continue
 		}
 		n := len(w.ledger)
 		w.counts[m.uuid]++
 		w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid]})
+		if m == w.zombie {
+			w.named(m.name).ghost.add(n)
+		}
 		m.vol.binlog = append(m.vol.binlog, n)
 		m.sql.waiting = append(m.sql.waiting, commit{number: n, acks: map[*simulated]bool{}})
 		if m.sql.sourceAcks == 0 {
@@ -313,7 +331,7 @@ func (w *world) receive(m *simulated) {
 		m.vol.retrieved.add(n)
 		m.vol.relay = append(m.vol.relay, n)
 		if m.sql.ackActive && source.sql.sourceAcks > 0 {
-			if !w.record.Acknowledges(m.name) {
+			if !w.record.Acknowledges(m.name) && source != w.zombie {
 				w.violated("%s acknowledges although the record does not name it", m.name)
 			}
 			source.acknowledged(m, n, w.acknowledge)
@@ -369,8 +387,8 @@ func (w *world) replacePod(m *simulated) {
 		return
 	}
 	m.killPod()
-	w.move(m)
-	w.say("%s: Pod killed, and made at %s", m.name, m.address)
+	m.address = ""
+	w.say("%s: Pod killed", m.name)
 }
 
 // stopApplier stops a replica's applier, as a user does. The replica receives a write behind it, and then the primary's Pod may be
@@ -385,15 +403,28 @@ func (w *world) stopApplier(m *simulated) {
 	}
 }
 
-// loseVolume deletes a replica's data. See misfortune for the primary's volume.
+// loseVolume deletes a member's data. The primary's must be on others.
 func (w *world) loseVolume(m *simulated) {
-	if m.name == w.record.Primary || !m.vol.made || w.record.Primary == "" {
+	isOneLost := slices.ContainsFunc(w.members, func(m *simulated) bool { return m.isLost })
+	if !m.vol.made || w.record.Primary == "" || isOneLost {
 		return
 	}
+	if m.name == w.record.Primary {
+		if w.record.RequiredAcks == 0 {
+			return
+		}
+		w.primaryLost = true
+		if w.random.IntN(2) == 0 {
+			former := *m
+			former.sql.waiting = slices.Clone(m.sql.waiting)
+			w.zombie = &former
+			w.say("%s: its former mysqld runs on at %s", m.name, former.address)
+		}
+	}
 	w.say("%s: volume lost", m.name)
-	m.ghost = m.ghost.union(m.vol.has())
+	m.ghost, m.isLost = m.ghost.union(m.vol.has()).union(m.logged()), w.record.Acknowledges(m.name)
 	m.killPod()
-	m.vol = volume{life: w.life}
+	m.address, m.vol = "", volume{life: w.life}
 }
 
 // purge removes the older half of the primary's binary log, unless a connected replica still reads it.

@@ -36,11 +36,15 @@ func (s Server) isClosed() bool { return s.SuperReadOnly || s.ReadOnly }
 // enforces reports whether commits may wait for acknowledgements.
 func (s Server) enforces() bool { return s.SourceEnabled || s.SourceAcks != 0 }
 
+// mayAcknowledge reports whether a receiver acknowledges commits, or would if it started.
+func (s Server) mayAcknowledge() bool { return s.ReplicaAcks || s.Channel.AckActive }
+
 // Source is what the agent observed of the primary over its own connection, after it observed its own server. If that failed, Err says why
 // and the other fields are empty.
 type Source struct {
-	// Host is the name by which the server knows itself (report_host).
+	// Host is the name by which the server knows itself (report_host). IsClosed reports whether it refuses all writes.
 	Host       string
+	IsClosed   bool
 	ServerUUID string
 	Executed   GTIDSet
 	Purged     GTIDSet
@@ -160,14 +164,14 @@ func nextStep(local Observed) Step {
 // NeedsSource reports whether the next step depends on what the primary has. That is so for a replica whose replication does not run, and
 // for one that runs and has transactions of unknown origin.
 func NeedsSource(local Observed) bool {
-	if local.Assignment == nil || local.Assignment.Role != RoleReplica || !local.Server.SuperReadOnly {
+	if local.Assignment == nil || local.Assignment.Role != RoleReplica || local.Assignment.Record.Primary == "" || !local.Server.SuperReadOnly {
 		return false
 	}
 	channel := local.Server.Channel
-	if !channel.running() {
+	if !channel.running() || !channel.follows(*local.Assignment) {
 		return true
 	}
-	return channel.IO == "Yes" && channel.follows(*local.Assignment) && (local.IsForgetful || local.Known == nil || !errantNotPending(local.Server, *local.Known).Empty())
+	return channel.IO == "Yes" && (local.IsForgetful || local.Known == nil || !errantNotPending(local.Server, *local.Known).Empty())
 }
 
 // unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits for the operator.
@@ -220,15 +224,15 @@ func drain(server Server, state State) Step {
 	channel := server.Channel
 	switch {
 	case channel.IO != "No":
-		return Step{Verb: VerbStopReceiver, State: state, Message: "stops receiving from the former primary"}
+		return Step{Verb: VerbStopReceiver, State: state, Message: "stops receiving"}
 	case channel.unapplied(server.Executed) && channel.SQL == "Yes":
-		return Step{Verb: VerbNone, State: state, Message: "applies what it received from the former primary"}
+		return Step{Verb: VerbNone, State: state, Message: "applies what it received"}
 	case channel.unapplied(server.Executed) && channel.SQLErrno != 0:
 		return brokenApplier(channel)
 	case channel.unapplied(server.Executed):
-		return Step{Verb: VerbApplyReceived, State: state, Message: "applies what it received from the former primary"}
+		return Step{Verb: VerbApplyReceived, State: state, Message: "applies what it received"}
 	}
-	return Step{Verb: VerbStopReplica, State: state, Message: "stops replication from the former primary"}
+	return Step{Verb: VerbStopReplica, State: state, Message: "stops replication"}
 }
 
 func brokenApplier(channel Channel) Step {
@@ -248,24 +252,32 @@ func replicaStep(a Assignment, local Observed) Step {
 		return Step{Verb: verb, State: StateCatchingUp, Message: message}
 	}
 	switch {
+	case !a.Acknowledge && server.mayAcknowledge():
+		return catching(VerbStopAcknowledging, "stops acknowledging commits")
 	case !server.SuperReadOnly:
 		return catching(VerbSetReadOnly, "stops taking writes: it is a replica")
 	case server.enforces():
 		return catching(VerbStopEnforcingAcks, "no longer waits for acknowledgements: it is a replica")
-	case !a.Acknowledge && server.ReplicaAcks:
-		return catching(VerbStopAcknowledging, "stops acknowledging commits")
 	case server.Channel.running() && !server.Channel.follows(a):
-		return turnStep(a, server, local.DisconnectedFor)
+		return turnStep(a, local)
 	case server.Channel.running():
 		return followStep(a, server, local.DisconnectedFor)
 	case server.Channel.SQLErrno != 0 && local.Origin != OriginFresh:
 		return brokenApplier(server.Channel)
-	case local.Source == nil:
-		return catching(VerbNone, "asks the primary which transactions it has")
-	case local.Source.Err != "":
-		return catching(VerbNone, "cannot reach the primary: "+local.Source.Err)
+	case a.Record.Primary == "":
+		return catching(VerbNone, "waits until a primary is chosen")
+	case !local.sourceObserved():
+		return catching(VerbNone, local.askingSource())
 	}
 	return attachStep(a, local)
+}
+
+// askingSource explains why what the primary has is not known.
+func (l Observed) askingSource() string {
+	if l.Source == nil {
+		return "asks the primary which transactions it has"
+	}
+	return "cannot reach the primary: " + l.Source.Err
 }
 
 // attachStep connects a member whose replication does not run to its primary. It uses CLONE if the member's data is new, or if the primary

@@ -183,13 +183,38 @@ func TestReplicaStep(t *testing.T) {
 		"a replica that may not acknowledge stops that at once": {
 			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.ReplicaAcks = true }), verb: VerbStopAcknowledging, state: StateCatchingUp},
 		"a replica that follows another address turns to its primary, and first applies nothing": {
-			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }),
-			verb:  VerbTurnToSource, state: StateReplicating, says: "db-0 at 10.0.0.1"},
+			scene: member(t).asReplica().following().received("A:1-12").source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }),
+			verb:  VerbTurnToSource, state: StateCatchingUp, says: "db-0 at 10.0.0.1"},
 		"so does a replica whose primary moved to another port": {
-			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourcePort = 3307 }), verb: VerbTurnToSource, state: StateReplicating},
+			scene: member(t).asReplica().following().source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourcePort = 3307 }), verb: VerbTurnToSource, state: StateCatchingUp},
+		"it serves reads meanwhile if it has followed this primary before": {
+			scene: member(t).asReplica().following().source("A:1-20", "").with(func(l *Observed) {
+				l.Server.Channel.SourceHost, l.Known = "10.0.0.2", &Source{ServerUUID: primaryUUID, Executed: gtids(t, "A:1-10")}
+			}),
+			verb: VerbTurnToSource, state: StateReplicating},
 		"it serves no reads meanwhile if it has been without its primary for too long": {
+			scene: member(t).asReplica().following().source("A:1-20", "").with(func(l *Observed) {
+				l.Server.Channel.SourceHost, l.Server.Channel.IO, l.DisconnectedFor, l.Known = "10.0.0.2", "Connecting", time.Minute, l.Source
+			}),
+			verb: VerbTurnToSource, state: StateCatchingUp},
+		"it asks the primary first": {
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }), verb: VerbNone, state: StateCatchingUp, says: "asks the primary"},
+		"it waits for a primary that it cannot ask": {
 			scene: member(t).asReplica().following().with(func(l *Observed) {
-				l.Server.Channel.SourceHost, l.Server.Channel.IO, l.DisconnectedFor = "10.0.0.2", "Connecting", time.Minute
+				l.Server.Channel.SourceHost, l.Source = "10.0.0.2", &Source{Err: "no route"}
+			}),
+			verb: VerbNone, state: StateCatchingUp, says: "no route"},
+		"it does not follow a primary that lacks what it has": {
+			scene: member(t).asReplica().following().received("A:1-10,B:1").source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }),
+			verb:  VerbStopReceiver, state: StateErrant, says: uuidB + ":1"},
+		"and then waits": {
+			scene: member(t).asReplica().following().received("A:1-10,B:1").source("A:1-20", "").with(func(l *Observed) {
+				l.Server.Channel.SourceHost, l.Server.Channel.IO = "10.0.0.2", "No"
+			}),
+			verb: VerbNone, state: StateErrant, says: uuidB + ":1"},
+		"what changes no row does not keep it": {
+			scene: member(t).asReplica().following().received("A:1-10,B:1").source("A:1-20", "").with(func(l *Observed) {
+				l.Server.Channel.SourceHost, l.Hollow = "10.0.0.2", gtids(t, "B:1")
 			}),
 			verb: VerbTurnToSource, state: StateCatchingUp},
 		"a channel that asks for a position in a file is set up again, after it has applied everything": {
@@ -202,6 +227,16 @@ func TestReplicaStep(t *testing.T) {
 				l.Server.Channel.IO, l.Server.Channel.IOErrno, l.Server.Channel.IOError = "No", 2003, "Can't connect to MySQL server on '10.0.0.2'"
 			}),
 			verb: VerbStartReplica, state: StateCatchingUp},
+		"so does one whose account was locked when it last tried": {
+			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Observed) {
+				l.Server.Channel.IO, l.Server.Channel.IOErrno, l.Server.Channel.IOError = "No", 3118, "Account is locked"
+			}),
+			verb: VerbStartReplica, state: StateCatchingUp},
+		"one that lacks purged transactions first applies what it received": {
+			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Observed) {
+				l.Server.Channel.IO, l.Server.Channel.IOErrno, l.Server.Channel.IOError = "No", 13114, "the source has purged required binary logs"
+			}),
+			verb: VerbNone, state: StateCatchingUp, says: "applies"},
 		"without a running applier that would delete what it received, so it applies that": {
 			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Observed) {
 				l.Server.Channel.SourceHost, l.Server.Channel.IO, l.Server.Channel.SQL, l.Server.Channel.IOErrno = "10.0.0.2", "No", "No", 0
@@ -215,6 +250,20 @@ func TestReplicaStep(t *testing.T) {
 			verb: VerbStopReceiver, state: StateCatchingUp},
 		"a replica that does not know the address of its primary stops receiving from any other": {
 			scene: member(t).asReplica().following().with(func(l *Observed) { l.Assignment.SourceAddress = "" }), verb: VerbStopReceiver, state: StateCatchingUp},
+		"a member that is fenced stops receiving": {
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Assignment.Record.Primary, l.Assignment.SourceAddress = "", "" }), verb: VerbStopReceiver, state: StateCatchingUp},
+		"and then waits for the choice of a primary": {
+			scene: member(t).asReplica().following().stopped().with(func(l *Observed) { l.Assignment.Record.Primary, l.Assignment.SourceAddress = "", "" }),
+			verb:  VerbNone, state: StateCatchingUp, says: "until a primary is chosen"},
+		"and says if its applier has failed": {
+			scene: member(t).asReplica().following().stopped().with(func(l *Observed) {
+				l.Assignment.Record.Primary, l.Assignment.SourceAddress, l.Server.Channel.SQLErrno = "", "", 1032
+			}),
+			verb: VerbNone, state: StateBroken, says: "1032"},
+		"before all else it stops acknowledging, also if a client may write there": {
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.SuperReadOnly, l.Server.ReplicaAcks = false, true }), verb: VerbStopAcknowledging, state: StateCatchingUp},
+		"also if only its receiver still does": {
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.AckActive = true }), verb: VerbStopAcknowledging, state: StateCatchingUp},
 		"it queries the primary before it attaches": {
 			scene: member(t).asReplica(), verb: VerbNone, state: StateCatchingUp},
 		"it waits for a primary that it cannot reach": {
@@ -389,7 +438,8 @@ func TestNeedsSourceOnlyWhereItMatters(t *testing.T) {
 		"and transactions that began on the primary since":           {member(t).asReplica().following().having("A:1-99").knowing("A:1-10", ""), false},
 		"a replica that has a transaction of another server":         {member(t).asReplica().following().having("A:1-10,B:1").knowing("A:1-10", ""), true},
 		"a replica that received one":                                {member(t).asReplica().following().received("B:1").knowing("A:1-10", ""), true},
-		"a replica that leaves another primary":                      {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }), false},
+		"a member that waits for the choice of a primary":            {member(t).asReplica().with(func(l *Observed) { l.Assignment.Record.Primary = "" }), false},
+		"a replica that leaves another primary":                      {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }), true},
 		"a replica that cannot reach the primary, and may be errant": {member(t).asReplica().following().having("B:1").with(func(l *Observed) { l.Server.Channel.IO = "Connecting" }), false},
 		"a replica that is connecting":                               {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.IO, l.Server.Channel.SQL = "Connecting", "No" }), false},
 		"a stopped replica":                                          {member(t).asReplica().following().stopped(), true},

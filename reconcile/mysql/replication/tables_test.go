@@ -171,7 +171,7 @@ func TestAReplicaSaysWhyItLacksARow(t *testing.T) {
 	t.Parallel()
 	stopped := func(number int, tables string) Step {
 		return NextStep(Observed{
-			Assignment: &Assignment{Role: RoleReplica, SourceAddress: "10.0.0.1", SourcePort: 3306}, Origin: OriginMember, TablesWithoutRows: Tables{Named: named(tables)},
+			Assignment: &Assignment{Record: Record{Primary: "db-0"}, Role: RoleReplica, SourceAddress: "10.0.0.1", SourcePort: 3306}, Origin: OriginMember, TablesWithoutRows: Tables{Named: named(tables)},
 			Server: Server{SuperReadOnly: true, Channel: Channel{Configured: true, SourceHost: "10.0.0.1", SourcePort: 3306, IO: "Yes", SQL: "No", SQLErrno: number, SQLError: "Can't find record"}},
 		})
 	}

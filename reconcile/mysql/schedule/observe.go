@@ -148,7 +148,7 @@ func needed(object *unstructured.Unstructured) (bool, error) {
 		return false, err
 	}
 	restored := cluster.Status.Restore != nil && cluster.Status.Restore.Phase == v1.RestoreCompleted
-	return cluster.DeletionTimestamp == nil && cluster.Status.Primary == "" && !restored, nil
+	return cluster.DeletionTimestamp == nil && !cluster.Status.HadPrimary() && !restored, nil
 }
 
 func instanceFrom(schedule v1.MySQLBackupSchedule, typed v1.MySQLBackupInstance) instance {

@@ -165,8 +165,8 @@ const (
 	RoleReplica Role = "Replica"
 )
 
-// MySQLClusterStatus is what the operator knows. Primary, Epoch, Revision, InSync and RequiredAcks are the record: the operator writes
-// them, with a resourceVersion precondition, before it does what they allow.
+// MySQLClusterStatus is what the operator knows. Primary, FormerPrimary, Epoch, Revision, InSync, Joining and RequiredAcks are the record:
+// the operator writes them, with a resourceVersion precondition, before it does what they allow.
 type MySQLClusterStatus struct {
 	// ObservedGeneration is the metadata.generation that this status describes; -1, by default, before the operator has processed the object.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -175,8 +175,11 @@ type MySQLClusterStatus struct {
 	// Phase is the state in one word.
 	Phase Phase `json:"phase,omitempty"`
 
-	// Primary is the name of the member that may take writes, for example my-cluster-0. Empty before the first one is chosen.
+	// Primary is the name of the member that may take writes, for example my-cluster-0. Empty before the first one is chosen, and while
+	// FormerPrimary is replaced.
 	Primary string `json:"primary,omitempty"`
+	// FormerPrimary names a primary that has lost its data, until another member is chosen.
+	FormerPrimary string `json:"formerPrimary,omitempty"`
 	// Epoch counts the changes of Primary; it only rises.
 	Epoch int64 `json:"epoch,omitempty"`
 	// Revision counts the records that were written. It only rises: with every change of one of these fields, and of anything else in the
@@ -213,6 +216,9 @@ type MySQLClusterStatus struct {
 	// primary key. The value stays.
 	InnoDBOnly bool `json:"innoDBOnly,omitempty"`
 }
+
+// HadPrimary reports whether the cluster has, or has had, a primary.
+func (s MySQLClusterStatus) HadPrimary() bool { return s.Primary != "" || s.FormerPrimary != "" }
 
 // Member is one mysqld with its volume.
 type Member struct {

@@ -47,7 +47,7 @@ func (r Restorer) jobs(n children.Names) transfer.ClusterJobs {
 
 // IsWanted reports whether a cluster must still be restored: it should start from a backup, has no primary yet, and the data is not there.
 func IsWanted(cluster v1.MySQLCluster) bool {
-	return startsFromBackup(cluster) && cluster.Status.Primary == "" && !IsCompleted(cluster.Status)
+	return startsFromBackup(cluster) && !cluster.Status.HadPrimary() && !IsCompleted(cluster.Status)
 }
 
 func startsFromBackup(cluster v1.MySQLCluster) bool {
@@ -66,7 +66,7 @@ func HasBegun(status v1.MySQLClusterStatus) bool {
 
 // IsAbandoned reports whether a restore that is not complete is no longer wanted.
 func IsAbandoned(cluster v1.MySQLCluster) bool {
-	return cluster.Status.Restore != nil && !startsFromBackup(cluster) && cluster.Status.Primary == "" && !IsCompleted(cluster.Status)
+	return cluster.Status.Restore != nil && !startsFromBackup(cluster) && !cluster.Status.HadPrimary() && !IsCompleted(cluster.Status)
 }
 
 // GiveUp returns a cluster whose restore was given up: the status reports it as failed if it had begun.
@@ -85,7 +85,7 @@ func GiveUp(cluster v1.MySQLCluster) v1.MySQLCluster {
 // begun: it would be taken for the restored data. In this case the volume was exchanged, or the restore never wrote anything. record is the
 // record of truth that the decision follows.
 func PreventEmptyPrimary(cluster v1.MySQLCluster, members []replication.Member, record replication.Record, decision replication.Decision) replication.Decision {
-	if cluster.Status.Primary != "" || !HasBegun(cluster.Status) || decision.Record.Primary == "" {
+	if cluster.Status.HadPrimary() || !HasBegun(cluster.Status) || decision.Record.Primary == "" {
 		return decision
 	}
 	for _, member := range members {

@@ -1,0 +1,191 @@
+package replication
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A primary that has lost its data is replaced by a replica. Two records lead there. The first names no primary, and the former one in
+// FormerPrimary. Its epoch is later than any that a member knows, so members that have accepted it acknowledge no commit of the former
+// primary any more: they are fenced. InSync and RequiredAcks stay as they were. Every acknowledged commit is on RequiredAcks members of
+// InSync besides the former primary. So all but RequiredAcks of these members, fenced and read, together have every acknowledged commit.
+// The second record names the new primary: one that has everything that they have.
+//
+// Any operator can continue from either record.
+
+// replacePrimary begins to replace a primary that has lost its data, if enough members answer. why says what it has lost.
+func (c Cluster) replacePrimary(decision Decision, why string) Decision {
+	decision.Scale = max(c.Scale, c.Replicas) // a user may bring members back that must answer
+	if problem := c.whyNotReplaced(); problem != "" {
+		decision.Note = &Note{ReasonPrimaryDataLost, why + "; no replica takes over: " + problem, true}
+		return decision
+	}
+	next := c.Record
+	next.Epoch, next.Revision = max(c.Record.Epoch, newestHeld(c.Members).Epoch)+1, c.nextRevision()
+	next.FormerPrimary, next.Primary, next.Joining = c.Record.Primary, "", nil
+	decision.Record, decision.Note = next, next.replacing("the operator has members stop acknowledging")
+	return decision
+}
+
+// replacing returns what users read while the next primary is chosen.
+func (r Record) replacing(waits string) *Note {
+	return &Note{ReasonReplacingPrimary, r.FormerPrimary + " has lost its data, and another member takes over; " + waits, false}
+}
+
+// whyNotReplaced returns why no replica may take over by itself; empty if one may.
+func (c Cluster) whyNotReplaced() string {
+	if c.Record.RequiredAcks == 0 {
+		return "acknowledged commits may be on the primary alone"
+	}
+	if later := c.heldLater(); later != "" {
+		return later + " holds a later record than this resource, which was restored from an older copy"
+	}
+	for _, member := range c.Members {
+		if member.Status != nil && member.Status.State == StateErrant && c.Record.Acknowledges(member.Name) {
+			return member.Name + " has errant transactions, which would spread if it took over: rebuild it"
+		}
+	}
+	return c.tooFew(c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.speaksOurProtocol() }))
+}
+
+// ownAmong explains that a member alone has transactions that were made on it, which would spread if it took over; empty if none has. Its
+// agent may still have to judge whether they change a row.
+func ownAmong(members []Member) string {
+	for _, member := range members {
+		own := worthHaving([]Member{member}).OfServer(member.Status.ServerUUID)
+		for _, other := range members {
+			if other.Name != member.Name {
+				own = own.Subtract(other.Status.Received)
+			}
+		}
+		if len(members) > 1 && !own.Empty() {
+			return fmt.Sprintf("%s alone has %d transactions that were made on it (%s): rebuild it, or delete this resource and apply it again to adopt the data of the members, with these transactions", member.Name, own.Count(), own)
+		}
+	}
+	return ""
+}
+
+// witnesses are the members other than the former primary that may have acknowledged its commits, and certainly have what they
+// acknowledged.
+func (c Cluster) witnesses(isReady func(Member) bool) []Member {
+	var found []Member
+	for _, member := range c.Members {
+		mayAcknowledge := member.Name != c.Record.lastPrimary() && c.Record.Acknowledges(member.Name)
+		if mayAcknowledge && isReady(member) && member.Status.Origin == OriginMember && !member.Status.IsForgetful {
+			found = append(found, member)
+		}
+	}
+	return found
+}
+
+// tooFew explains that too few members are certain to have every acknowledged commit; empty if they are enough.
+func (c Cluster) tooFew(witnesses []Member) string {
+	need := len(c.Record.InSync) - c.Record.RequiredAcks
+	if len(witnesses) >= need {
+		return ""
+	}
+	names := make([]string, 0, len(witnesses))
+	for _, member := range witnesses {
+		names = append(names, member.Name)
+	}
+	are := "none is"
+	if len(names) > 0 {
+		are = "so far: " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("to have every acknowledged commit for certain, %d of the other members in sync must answer, and not have lost what they acknowledged; %s", need, are)
+}
+
+// handOver fences the members and chooses the new primary.
+func handOver(c Cluster) Decision {
+	decision := Decision{Record: c.Record, Scale: max(c.Scale, c.Replicas)}
+	if name := c.heldLater(); name != "" {
+		member, _ := c.member(name)
+		decision.Note = heldLaterNote(member, c.Record)
+		return decision
+	}
+	decision.Assignments = fences(c)
+	witnesses := c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.IsSilent(c.Record) })
+	problem := c.tooFew(witnesses)
+	if late := c.notFenced(); problem == "" && len(late) > 0 {
+		problem = "members that answer, and may still acknowledge: " + strings.Join(late, ", ")
+	}
+	if problem != "" {
+		decision.Note = c.Record.replacing(problem)
+		return decision
+	}
+	chosen, undecided := electFrom(c.Record.FormerPrimary, c.bySuitability(witnesses))
+	if undecided = cmp.Or(undecided, ownAmong(witnesses)); undecided != "" {
+		decision.Note = &Note{ReasonPrimaryDataLost, c.Record.FormerPrimary + " has lost its data, and no other member can take over: " + undecided, true}
+		return decision
+	}
+	decision.Record, decision.Assignments = c.chosenRecord(chosen, witnesses), nil
+	decision.Note = c.Record.replacing(chosen + " becomes the primary")
+	return decision
+}
+
+// bySuitability sorts members that may become the primary: first those that the user wants, whose appliers have not failed, and that have
+// the least to apply.
+func (c Cluster) bySuitability(members []Member) []Member {
+	sorted := slices.Clone(members)
+	rank := func(member Member) (int, int64) {
+		rank := 0
+		if member.Status.State == StateBroken {
+			rank++
+		}
+		if !c.wanted(member) {
+			rank += 2
+		}
+		return rank, member.Status.Received.Subtract(member.Status.Executed).Count()
+	}
+	slices.SortStableFunc(sorted, func(one, other Member) int {
+		oneRank, oneLag := rank(one)
+		otherRank, otherLag := rank(other)
+		return cmp.Or(cmp.Compare(oneRank, otherRank), cmp.Compare(oneLag, otherLag))
+	})
+	return sorted
+}
+
+// fenceWait is how long the choice of a primary waits for members that answer, and do not stop acknowledging, although enough others did.
+const fenceWait = 10 * time.Second
+
+// notFenced names the members in sync that answer and may still acknowledge. One that is left out may have received what no other member
+// has, and could then not follow the new primary.
+func (c Cluster) notFenced() []string {
+	var names []string
+	for _, member := range c.Members {
+		mayAcknowledge := member.Name != c.Record.FormerPrimary && c.Record.Acknowledges(member.Name)
+		if mayAcknowledge && member.hasReported() && member.Status.speaksOurProtocol() && !member.Status.IsSilent(c.Record) && member.UnfencedFor < fenceWait {
+			names = append(names, member.Name)
+		}
+	}
+	return names
+}
+
+// fences assigns every member that answers to follow no member, and to acknowledge nothing.
+func fences(c Cluster) map[string]Assignment {
+	all := map[string]Assignment{}
+	for _, member := range c.Members {
+		if member.Status == nil {
+			continue
+		}
+		all[member.Name] = Assignment{Protocol: Protocol, Record: c.Record, Role: RoleReplica, Boot: member.Status.Boot, InSync: c.Record.Acknowledges(member.Name), SourcePort: c.Port}
+	}
+	return all
+}
+
+// chosenRecord makes the member the primary. The others that were read stay in sync. What the record promises is what they have.
+func (c Cluster) chosenRecord(chosen string, witnesses []Member) Record {
+	next := Record{Epoch: c.Record.Epoch, Primary: chosen}.after(c.Record)
+	all, holders := worthHaving(witnesses), 0
+	for _, member := range witnesses {
+		next.InSync = added(next.InSync, member.Name)
+		if member.Name != chosen && member.Status.Received.Contains(all) {
+			holders++
+		}
+	}
+	next.RequiredAcks = min(FullAcks(c.Replicas), holders)
+	return next
+}
