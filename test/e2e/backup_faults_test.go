@@ -55,7 +55,7 @@ func TestBackupsGoOn(t *testing.T) {
 		last = story.name
 		p.settled(2)
 		p.goesOn(w)
-		p.mustApply(p.instance(story.name, verySlowly))
+		p.mustApply(p.instance(story.name, slowly))
 		p.copied(story.name, 20)
 		story.fault(p.transferPod("backup-instance=" + story.name))
 		t.Log(p.waitBackup(story.name, "Completed Completed", backupLimit))

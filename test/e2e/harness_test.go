@@ -105,7 +105,6 @@ func (p *place) tearDown() {
 			{"logs", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql-backup", "--prefix", "--tail=40"},
 			{"get", "events", "-n", p.namespace, "--sort-by=.lastTimestamp"},
 			{"logs", "mysql-operator", "-n", operatorNamespace, "--tail=60"},
-			{"logs", "mysql-operator", "-n", operatorNamespace, "--tail=60", "--previous"},
 		} {
 			text, _ := p.kubectl.Run(ctx, arguments...)
 			p.t.Logf("kubectl %s\n%s", strings.Join(arguments, " "), ends(text, 30))

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +37,13 @@ func TestHollowTransactions(t *testing.T) {
 	p.isSame(primary, replica)
 
 	t.Log("the replica restarts, and a MEMORY table is written to")
+	former := p.read("pods", p.cluster+"-1", "{.metadata.uid}")
 	p.run("delete", "pod", p.cluster+"-1", "-n", p.namespace)
+	p.wait("the replica's new Pod to be ready", readyLimit, func(ctx context.Context) (bool, string) {
+		const path = `{.metadata.uid} {.status.conditions[?(@.type=="Ready")].status}`
+		seen, err := p.objects.Field(ctx, core("pods"), p.namespace, p.cluster+"-1", path)
+		return err == nil && !strings.HasPrefix(seen, former) && strings.HasSuffix(seen, " True"), seen
+	})
 	p.settled(2)
 	p.exec(primary, "INSERT INTO shop.cache VALUES (2)")
 	p.waitValue(replica, "SELECT COUNT(*) FROM shop.cache WHERE id = 2", "1", hollowLimit)
