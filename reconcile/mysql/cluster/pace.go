@@ -99,13 +99,15 @@ func doubled(first time.Duration, times int, limit time.Duration) time.Duration 
 	return limit
 }
 
-// jittered shortens longer times a little, so that clusters that were created together are not looked at together indefinitely.
+// jittered shortens times, so that clusters that were created together are not looked at together indefinitely. It shortens the shortest
+// most: members look at themselves every second, too, and some steps need a replica's look that is later than its primary's (raise). With
+// the same period, all looks would come in the same order each time.
 func jittered(longest time.Duration) time.Duration {
+	part := time.Duration(8)
 	if longest <= stepEvery {
-		return longest
+		part = 2
 	}
-	const part = 8
-	return wait.Jitter(longest-longest/part, 1.0/(part-1))
+	return wait.Jitter(longest-longest/part, 1.0/float64(part-1))
 }
 
 // prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
