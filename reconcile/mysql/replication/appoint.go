@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -148,7 +149,7 @@ func worthHaving(members []Member) GTIDSet {
 func enoughRead(held Record, former []Member, leftBehind []string) string {
 	replicasRead := 0
 	for _, member := range former {
-		if held.isWhole(member) {
+		if held.isWhole(member, former) {
 			return ""
 		}
 		if member.Name != held.FormerPrimary && held.Acknowledges(member.Name) && !member.Status.IsForgetful {
@@ -166,10 +167,20 @@ func enoughRead(held Record, former []Member, leftBehind []string) string {
 	return fmt.Sprintf("the data of the former primary %s was not found, and acknowledged commits may be missing on the others%s; restore the volume of %s", held.lastPrimary(), forgetful(former), held.lastPrimary())
 }
 
-// isWhole reports whether the member has everything that was ever acknowledged: it was the last primary. One that was being replaced has
-// its volume again.
-func (r Record) isWhole(member Member) bool {
-	return member.Name == r.lastPrimary() && (r.FormerPrimary == "" || !member.Status.IsForgetful)
+// isWhole reports whether the member has everything that was ever acknowledged: it was the last primary. One that was being replaced must
+// have its volume again, and not an older copy of it: it has all of its own transactions that others have.
+func (r Record) isWhole(member Member, all []Member) bool {
+	if member.Name != r.lastPrimary() {
+		return false
+	}
+	if r.FormerPrimary == "" {
+		return true
+	}
+	own := member.Status.Received.Union(member.Status.Pending)
+	lacks := slices.ContainsFunc(all, func(other Member) bool {
+		return !other.Status.Received.OfServer(member.Status.ServerUUID).Subtract(own).Empty()
+	})
+	return !lacks && !member.Status.IsForgetful
 }
 
 // forgetful names the members that may have lost transactions; empty if there are none.

@@ -19,6 +19,9 @@ func turnStep(a Assignment, local Observed) Step {
 		turning.State = StateReplicating // the same primary, at another address
 	}
 	if !local.sourceObserved() {
+		if server.Channel.IO != "No" {
+			turning.Verb = VerbStopReceiver // it must acknowledge to no other server meanwhile, and is sooner to turn
+		}
 		return turning
 	}
 	if errant := errantNotPending(server, *local.Source).Subtract(local.Hollow); !errant.Empty() {

@@ -45,11 +45,21 @@ func (c Cluster) whyNotReplaced() string {
 	}
 	for _, member := range c.Members {
 		if member.Status != nil && member.Status.State == StateErrant && c.Record.Acknowledges(member.Name) {
-			return member.Name + " has errant transactions, which would spread if it took over: rebuild it"
+			return member.Name + " has errant transactions, which would spread if it took over. Do not rebuild it: it may have the only copy of a commit. To continue with these transactions, " + adoptInstead
 		}
 	}
-	return c.tooFew(c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.speaksOurProtocol() }))
+	witnesses := c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.speaksOurProtocol() })
+	if problem := c.tooFew(witnesses); problem != "" {
+		return problem
+	}
+	if choose(c.Record.Primary, witnesses) == "" {
+		return rowsMissing(c.Record.Primary, witnesses)
+	}
+	return ""
 }
+
+// adoptInstead is what a user can do where no replica may take over by itself.
+const adoptInstead = "delete this resource and apply it again: the operator adopts the data of the members"
 
 // ownAmong explains that a member alone has transactions that were made on it, which would spread if it took over; empty if none has. Its
 // agent may still have to judge whether they change a row.
@@ -62,7 +72,7 @@ func ownAmong(members []Member) string {
 			}
 		}
 		if len(members) > 1 && !own.Empty() {
-			return fmt.Sprintf("%s alone has %d transactions that were made on it (%s): rebuild it, or delete this resource and apply it again to adopt the data of the members, with these transactions", member.Name, own.Count(), own)
+			return fmt.Sprintf("%s alone has %d transactions that were made on it (%s)", member.Name, own.Count(), own)
 		}
 	}
 	return ""
@@ -118,7 +128,7 @@ func handOver(c Cluster) Decision {
 	}
 	chosen, undecided := electFrom(c.Record.FormerPrimary, c.bySuitability(witnesses))
 	if undecided = cmp.Or(undecided, ownAmong(witnesses)); undecided != "" {
-		decision.Note = &Note{ReasonPrimaryDataLost, c.Record.FormerPrimary + " has lost its data, and no other member can take over: " + undecided, true}
+		decision.Note = &Note{ReasonPrimaryDataLost, c.Record.FormerPrimary + " has lost its data, and no other member can take over: " + undecided + ". To continue, " + adoptInstead, true}
 		return decision
 	}
 	decision.Record, decision.Assignments = c.chosenRecord(chosen, witnesses), nil

@@ -42,6 +42,10 @@ func stopped(of Record) saying {
 	return func(_ *testing.T, s *Status) { s.Last = &Assignment{Role: RoleReplica, Record: of} }
 }
 
+func lackingRows(_ *testing.T, s *Status) {
+	s.TablesWithoutRows = &Tables{Named: []Table{{"shop", "carts", "MyISAM"}}}
+}
+
 func forgetfulMember(_ *testing.T, s *Status) { s.IsForgetful = true }
 
 func TestDecideReplacesAPrimaryThatLostItsData(t *testing.T) {
@@ -105,6 +109,7 @@ func TestDecideDoesNotGuessWhoHasEverything(t *testing.T) {
 		"it has new data":                                      lostPrimary(t, 3, 1).hears(2, StateWaiting, fresh),
 		"its agent may mean something else":                    lostPrimary(t, 3, 1).hears(2, StateReplicating, acking, func(_ *testing.T, s *Status) { s.Protocol-- }),
 		"it has errant transactions":                           lostPrimary(t, 3, 1).hears(2, StateErrant, acking),
+		"all replicas lack rows of tables that are not InnoDB": lostPrimary(t, 3, 1).hears(1, StateReplicating, acking, lackingRows).hears(2, StateReplicating, acking, lackingRows),
 		"the resource was restored from an older copy":         lostPrimary(t, 3, 1).hears(2, StateReplicating, acking, holding(Record{Epoch: 1, Revision: 7, Primary: "db-0"})),
 	}
 	for what, s := range before {
@@ -176,4 +181,6 @@ func TestDecideAdoptsMembersWhoseSuccessorWasBeingChosen(t *testing.T) {
 	back := adopting().hears(0, StateWaiting, holding(under), has("A:1-12")).hears(2, StateWaiting, fresh, holding(under))
 	wantRecord(t, back, rec(3, 0, "db-0"))
 	wantNote(t, back.hears(0, StateWaiting, holding(under), has("A:1-12"), forgetfulMember), ReasonAdoptionBlocked, true, "db-0", "restore")
+	older := func(_ *testing.T, s *Status) { s.ServerUUID = uuidA }
+	wantNote(t, back.hears(0, StateWaiting, holding(under), has("A:1-8"), older), ReasonAdoptionBlocked, true, "db-0", "restore")
 }

@@ -16,7 +16,7 @@ func (c Cluster) primaryDataLost() (lost string, mayReplace bool) {
 	case lostItsData(primary, c.Record):
 		return "member " + primary.Name + " is the primary on record but came back with an empty volume; the operator does not let it serve an empty database, and does not copy it to the others", true
 	case forgot(primary, c.Record):
-		return "member " + primary.Name + " was chosen as the primary, and its machine failed before it could lead; it may have lost acknowledged commits", true
+		return "member " + primary.Name + " was chosen as the primary, and its Pod or its machine failed before it could lead; it may have lost acknowledged commits", true
 	}
 	lacks, has := c.wentBack(primary)
 	if lacks.Empty() {

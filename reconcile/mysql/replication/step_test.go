@@ -197,11 +197,11 @@ func TestReplicaStep(t *testing.T) {
 				l.Server.Channel.SourceHost, l.Server.Channel.IO, l.DisconnectedFor, l.Known = "10.0.0.2", "Connecting", time.Minute, l.Source
 			}),
 			verb: VerbTurnToSource, state: StateCatchingUp},
-		"it asks the primary first": {
-			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }), verb: VerbNone, state: StateCatchingUp, says: "asks the primary"},
+		"it stops receiving from there, and asks the primary first": {
+			scene: member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }), verb: VerbStopReceiver, state: StateCatchingUp, says: "asks the primary"},
 		"it waits for a primary that it cannot ask": {
 			scene: member(t).asReplica().following().with(func(l *Observed) {
-				l.Server.Channel.SourceHost, l.Source = "10.0.0.2", &Source{Err: "no route"}
+				l.Server.Channel.SourceHost, l.Server.Channel.IO, l.Source = "10.0.0.2", "No", &Source{Err: "no route"}
 			}),
 			verb: VerbNone, state: StateCatchingUp, says: "no route"},
 		"it does not follow a primary that lacks what it has": {
