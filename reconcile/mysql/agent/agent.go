@@ -85,6 +85,8 @@ type Agent struct {
 	// mysqld is what the supervisor reported last; zero while it does not answer. wasOpen reports whether this mysqld has taken writes.
 	mysqld  supervisor.State
 	wasOpen bool
+	// closedStart is the start of the mysqld that the agent has closed last, so that it may be stopped; empty for none.
+	closedStart string
 	// ends counts the ends of mysqld, and followed those of which the loop knows. confirmable is the start that the operator may confirm: it
 	// has answered. interrupt ends the loop's turns. Only the loop uses followed and confirmable.
 	ends, followed int

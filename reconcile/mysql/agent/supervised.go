@@ -60,8 +60,11 @@ func (a *Agent) mustClose(interrupt context.CancelFunc) bool {
 	return a.stopsOpen()
 }
 
-// stopsOpen reports the same. The caller must hold the lock.
-func (a *Agent) stopsOpen() bool { return a.mysqld.Stopping && a.mysqld.Open }
+// stopsOpen reports the same. The caller must hold the lock. The supervisor's report may be late: a mysqld that the agent has closed, and
+// that stops, must not be closed again, and killed because that fails.
+func (a *Agent) stopsOpen() bool {
+	return a.mysqld.Stopping && a.mysqld.Open && a.mysqld.Start != a.closedStart
+}
 
 func endMessage(now supervisor.State) string {
 	switch {
@@ -243,6 +246,9 @@ func (a *Agent) close(ctx context.Context) {
 	defer cancel()
 	err := a.local.CloseToClients(bounded, func() error { return a.announce(ctx, supervisor.Closed) })
 	if err == nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.closedStart = a.start
 		return
 	}
 	a.log.Info("cannot close mysqld, so the supervisor kills it: no client gets an answer, and the next start recovers", "error", err.Error())
