@@ -177,7 +177,7 @@ func (a *Agent) recordCompletedSteps(ctx context.Context) error {
 
 // reportUnrecorded reports that mysqld answers, and why the member still cannot continue. The agent tries again. Neither mysqld nor the
 // agent must restart for that.
-func (a *Agent) reportUnrecorded(observed mysqld.Observed, cause error) {
+func (a *Agent) reportUnrecorded(observed mysqld.Observed, cause error, under followed) {
 	message := replication.AnswersBut + " the agent cannot record the origin of this member's data: " + cause.Error()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -192,6 +192,7 @@ func (a *Agent) reportUnrecorded(observed mysqld.Observed, cause error) {
 	if a.status.State == replication.StateStarting {
 		a.status.Message = message
 	}
+	a.status.Closed = a.closedUnder(observed, under)
 }
 
 // finishBootstrap removes the statements for the first start of restored data from the init_file. mysqld answers, so they have run, and a

@@ -85,6 +85,9 @@ type Agent struct {
 	// mysqld is what the supervisor reported last; zero while it does not answer. wasOpen reports whether this mysqld has taken writes.
 	mysqld  supervisor.State
 	wasOpen bool
+	// isGone reports whether no mysqld runs, and startingSince is since when the member starts.
+	isGone        bool
+	startingSince time.Time
 	// closedStart is the start of the mysqld that the agent has closed last, so that it may be stopped; empty for none.
 	closedStart string
 	// ends counts the ends of mysqld, and followed those of which the loop knows. confirmable is the start that the operator may confirm: it
@@ -146,7 +149,7 @@ func New(layout Layout, who Identity, life string, log logr.Logger) (*Agent, err
 	}
 	agent := &Agent{
 		layout: layout, ordinal: who.Ordinal, log: log, local: local, inForce: inForce, kept: kept,
-		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1),
+		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1), startingSince: time.Now(),
 	}
 	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, Boot: rand.Text()}
 	agent.reportKept()
@@ -195,11 +198,11 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	under := a.follows()
 	observed, err := a.lookAtStart(ctx)
 	if err != nil {
-		a.unanswered(err)
+		a.unanswered(err, under)
 		return stepEvery
 	}
 	if err := a.recordCompletedSteps(ctx); err != nil {
-		a.reportUnrecorded(observed, err)
+		a.reportUnrecorded(observed, err, under)
 		return lookEvery
 	}
 	local := a.localView(observed)
@@ -382,7 +385,10 @@ func (a *Agent) Wake() {
 func (a *Agent) Status() replication.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	status := a.status
-	status.Disk = a.disk(time.Now())
+	status, now := a.status, time.Now()
+	status.Disk = a.disk(now)
+	if status.State == replication.StateStarting {
+		status.StartingSeconds = int(now.Sub(a.startingSince).Seconds())
+	}
 	return status
 }

@@ -274,7 +274,7 @@ func TestEveryStartOfMysqldNeedsANewConfirmation(t *testing.T) {
 	if boot() != first {
 		t.Error("a look at a healthy mysqld changed the token")
 	}
-	member.unanswered(context.DeadlineExceeded)
+	member.unanswered(context.DeadlineExceeded, followed{})
 	if boot() != first {
 		t.Error("a slow look changed the token")
 	}

@@ -107,17 +107,3 @@ func TestALongListIsCut(t *testing.T) {
 		t.Errorf("a report of %d bytes", len(report))
 	}
 }
-
-func TestOlderSeries(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		version, than string
-		want          bool
-	}{
-		{"8.4.6", "9.7.4", true}, {"9.6.0", "9.7.4-2", true}, {"9.7.3", "9.7.4", false}, {"9.7.4", "8.4.6", false}, {"26.7.0", "9.7.4", false}, {"9.7.4", "", false}, {"x", "9.7.4", false},
-	} {
-		if got := IsOlderSeries(test.version, test.than); got != test.want {
-			t.Errorf("%q is older than %q: %t", test.version, test.than, got)
-		}
-	}
-}

@@ -166,14 +166,14 @@ func TestAnAgentThatBeganWhileMysqldHung(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), memberState())
 	hangs := fmt.Errorf("log in: %w", context.DeadlineExceeded)
-	member.unanswered(hangs)
+	member.unanswered(hangs, followed{})
 	later := time.Now().Add(hungAfter + time.Second)
-	member.unanswered(hangs)
+	member.unanswered(hangs, followed{})
 	member.looked = later
 	if err := member.alive(later); err == nil {
 		t.Error("no client can log in to mysqld for too long, but mysqld counts as alive")
 	}
-	member.unanswered(errors.New("access denied"))
+	member.unanswered(errors.New("access denied"), followed{})
 	member.looked = later
 	if err := member.alive(later); err != nil {
 		t.Errorf("mysqld answers: %v", err)
@@ -203,7 +203,7 @@ func TestProbesTellTheTruth(t *testing.T) {
 		t.Error("no client can log in to mysqld for too long, but mysqld counts as alive")
 	}
 	member.answered = now
-	member.unanswered(errors.New("hangs"))
+	member.unanswered(errors.New("hangs"), followed{})
 	later := now.Add(hungAfter + 2*time.Second)
 	if err := member.ready(); err == nil {
 		t.Error("ready without mysqld")
@@ -238,7 +238,7 @@ func TestALongRecoveryIsNotTakenForAHang(t *testing.T) {
 	if err == nil {
 		t.Fatal("there is no mysqld, but it answered")
 	}
-	member.unanswered(err)
+	member.unanswered(err, followed{})
 	later := time.Now().Add(hungAfter + time.Minute)
 	member.mu.Lock()
 	member.looked = later

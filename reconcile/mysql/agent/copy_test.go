@@ -109,7 +109,7 @@ func TestACopyIsCompleteOnceItsMysqldHasEnded(t *testing.T) {
 		t.Error("the copy failed")
 	}
 	_ = a.copies.ended(time.Now(), nil)
-	a.unanswered(context.DeadlineExceeded)
+	a.unanswered(context.DeadlineExceeded, followed{})
 	if stateOf(t, layout).IsCopied {
 		t.Error("mysqld has not ended")
 	}

@@ -154,14 +154,6 @@ func CanStart(image, data string) error {
 	return nil
 }
 
-// IsOlderSeries reports whether a release of MySQL is of an older series than another, whose data it cannot open (manual, "Downgrading
-// MySQL"). It returns false if either is unknown.
-func IsOlderSeries(version, than string) bool {
-	one, err := parseVersion(version)
-	other, failed := parseVersion(than)
-	return err == nil && failed == nil && (one[0] < other[0] || one[0] == other[0] && one[1] < other[1])
-}
-
 // parseVersion reads the numbers at the start of a version, such as 8.4.6 of 8.4.6-log.
 func parseVersion(text string) ([3]int, error) {
 	var numbers [3]int

@@ -51,13 +51,21 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 	status.ServerUUID, status.Version = server.ServerUUID, observed.Version
 	status.Executed, status.Received = server.Executed, server.Executed.Union(server.Channel.Retrieved)
 	status.Pending, status.Hollow = server.Pending, step.Hollow
-	status.Writable = !server.SuperReadOnly
+	status.Writable, status.Closed = !server.SuperReadOnly, a.closedUnder(observed, under)
 	status.AcksEnforced, status.AckClients = step.CertainAcks(local), observed.AckClients
 	status.AcksShortSeconds = a.acksShort(now, observed)
 	status.Acknowledging = a.acknowledges(server)
 	status.LagSeconds = server.Channel.LagSeconds
 	a.reportKept()
 	return changed
+}
+
+// closedUnder returns the record that the member followed before its mysqld was seen to refuse all writes; nil if it may take some.
+func (a *Agent) closedUnder(observed mysqld.Observed, under followed) *replication.Version {
+	if !observed.Server.SuperReadOnly || a.mayOpen() {
+		return nil
+	}
+	return &under.version
 }
 
 // acknowledges reports whether the member may acknowledge commits before the agent looks again. If its assignment forbids that, a receiver

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
+	"syscall"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
@@ -44,7 +46,7 @@ func (a *Agent) supervised(now supervisor.State) {
 	if hasEnded || now.Start != a.mysqld.Start {
 		a.hasEnded(endMessage(now))
 	}
-	a.mysqld = now
+	a.mysqld, a.isGone = now, !now.Running
 	if a.stopsOpen() && a.interrupt != nil {
 		a.interrupt()
 	}
@@ -80,6 +82,8 @@ func endMessage(now supervisor.State) string {
 func (a *Agent) unsupervised(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// Without its supervisor, which is process 1 of the container, no mysqld runs.
+	a.isGone = errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 	if a.mysqld == (supervisor.State{}) {
 		return
 	}
@@ -102,7 +106,7 @@ func (a *Agent) hasEnded(message string) {
 }
 
 // unanswered records that mysqld does not answer.
-func (a *Agent) unanswered(err error) {
+func (a *Agent) unanswered(err error, under followed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.looked = time.Now()
@@ -114,6 +118,9 @@ func (a *Agent) unanswered(err error) {
 		a.log.Info("mysqld does not answer", "error", err.Error())
 	}
 	a.forgetAnswers()
+	if a.isGone || a.mysqld.Running && !a.mysqld.Open {
+		a.status.Closed = &under.version
+	}
 	a.status.Message = "mysqld does not answer: " + err.Error()
 	if a.mysqld.Ended != "" {
 		a.status.Message += "; the last one ended: " + a.mysqld.Ended
@@ -122,7 +129,10 @@ func (a *Agent) unanswered(err error) {
 
 // forgetAnswers removes from the report what only a mysqld that answers can say. The caller must hold the lock.
 func (a *Agent) forgetAnswers() {
-	a.status.State = replication.StateStarting
+	if a.status.State != replication.StateStarting {
+		a.startingSince = time.Now()
+	}
+	a.status.State, a.status.Closed = replication.StateStarting, nil
 	a.status.Writable, a.status.Acknowledging = false, false
 	a.status.ObservedUnder, a.status.Silent = replication.Version{}, nil
 	a.status.AcksEnforced, a.status.AckClients = 0, 0
@@ -199,16 +209,17 @@ func (a *Agent) tell(ctx context.Context, observed mysqld.Observed) error {
 		}
 		a.answeredStart = a.start
 	}
-	// mysqld may still open after the agent has given up.
-	mayOpen := time.Since(a.openedAt) <= 2*mysqld.LateAfter
 	switch isOpen := !observed.Server.SuperReadOnly; {
-	case now.Stopping || now.Open == isOpen || !isOpen && mayOpen:
+	case now.Stopping || now.Open == isOpen || !isOpen && a.mayOpen():
 		return nil
 	case isOpen: // a user has opened it
 		return a.announce(ctx, supervisor.Open)
 	}
 	return a.announce(ctx, supervisor.Closed)
 }
+
+// mayOpen reports whether mysqld may still open although the agent has given up.
+func (a *Agent) mayOpen() bool { return time.Since(a.openedAt) <= 2*mysqld.LateAfter }
 
 // announce announces something about the mysqld that the loop observes.
 func (a *Agent) announce(ctx context.Context, verb supervisor.Verb) error {
@@ -223,13 +234,20 @@ func (a *Agent) announceOpen(ctx context.Context) error {
 
 // endHung orders the supervisor to kill a mysqld that hangs, and to start another one. kubelet would take longer, and send a SIGTERM first.
 func (a *Agent) endHung(ctx context.Context) {
-	if a.start == "" || a.alive(time.Now()) == nil {
+	if a.start == "" || a.alive(time.Now()) == nil && !a.cannotClose() {
 		return
 	}
-	a.log.Info("mysqld has listened without an answer, or without a login, for too long, so the supervisor kills it", "limit", hungAfter.String())
+	a.log.Info("mysqld has not answered, or no client could log in, for too long, so the supervisor kills it", "limit", hungAfter.String())
 	if err := a.announce(ctx, supervisor.Kill); err != nil {
 		a.log.Info("cannot end mysqld, will try again", "error", err.Error())
 	}
+}
+
+// cannotClose reports whether mysqld may take writes although the member is not the primary any more, and does not answer.
+func (a *Agent) cannotClose() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.assignment != nil && a.assignment.Role == replication.RoleReplica && a.mysqld.Open && a.status.State == replication.StateStarting
 }
 
 // isStopping reports whether the container of mysqld stops.

@@ -186,7 +186,7 @@ func TestARestoredBackupWaitsUntilItIsKnownWhatItLacks(t *testing.T) {
 			t.Fatalf("the member continues: %v", err)
 		}
 		a.looked = time.Now().Add(-2 * stuckAfter)
-		a.reportUnrecorded(someObservation(), err)
+		a.reportUnrecorded(someObservation(), err, followed{})
 	}
 	now, status := time.Now(), a.Status()
 	if status.State != replication.StateStarting || !strings.Contains(status.Message, "mysqld answers") || !strings.Contains(status.Message, "tables") {

@@ -80,7 +80,7 @@ func planOf(in planInput) []action {
 
 func recordReason(before, after replication.Record) string {
 	if after.FormerPrimary != "" {
-		return fmt.Sprintf("%s has lost its data, and another member takes over in epoch %d", after.FormerPrimary, after.Epoch)
+		return fmt.Sprintf("another member takes over from %s in epoch %d", after.FormerPrimary, after.Epoch)
 	}
 	if after.Primary != before.Primary || after.Epoch != before.Epoch {
 		return fmt.Sprintf("%s becomes the primary of epoch %d", after.Primary, after.Epoch)

@@ -14,6 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
@@ -100,7 +101,7 @@ func decideUnanswered(image string, q settingsCheck, asks report.Problem) (setti
 func decideAnswer(cluster v1.MySQLCluster, answer agent.Answer) (settingsAct, *report.Problem) {
 	image := cluster.Spec.Image
 	switch {
-	case agent.IsOlderSeries(answer.Version, cluster.Status.Version):
+	case replication.IsOlderSeries(answer.Version, cluster.Status.Version):
 		return settingsWait, &report.Problem{Reason: reasonDowngrade, Message: fmt.Sprintf("spec.image: image %q has MySQL %s, which cannot open the data of MySQL %s: set spec.image back to that release; nothing was changed", image, answer.Version, cluster.Status.Version), Stalled: true}
 	case answer.Accepted:
 		return settingsApply, nil

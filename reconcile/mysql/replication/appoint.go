@@ -161,7 +161,7 @@ func enoughRead(held Record, former []Member, leftBehind []string) string {
 		return fmt.Sprintf("the retained volumes do not show which of them was the primary's, and spec.replicas does not include these members: %s; raise spec.replicas so that all are read", strings.Join(leftBehind, ", "))
 	case len(leftBehind) > 0:
 		return fmt.Sprintf("the data of the former primary %s was not read, and spec.replicas does not include these members: %s; raise spec.replicas so that all are read, because one of them may have commits that are missing on the others", held.lastPrimary(), strings.Join(leftBehind, ", "))
-	case held.lastPrimary() == "", held.RequiredAcks > 0 && replicasRead >= len(held.InSync)-held.RequiredAcks:
+	case held.lastPrimary() == "", held.RequiredAcks > 0 && replicasRead >= held.witnessesNeeded():
 		return ""
 	}
 	return fmt.Sprintf("the data of the former primary %s was not found, and acknowledged commits may be missing on the others%s; restore the volume of %s", held.lastPrimary(), forgetful(former), held.lastPrimary())

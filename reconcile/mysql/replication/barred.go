@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,6 +74,21 @@ func Series(version string) string {
 		return ""
 	}
 	return parts[0] + "." + parts[1]
+}
+
+// IsOlderSeries reports whether a release of MySQL is of an older series than another, whose data it cannot open (manual, "Downgrading
+// MySQL"). It returns false if either is unknown.
+func IsOlderSeries(version, than string) bool {
+	one, other := strings.Split(Series(version), "."), strings.Split(Series(than), ".")
+	if len(one) < 2 || len(other) < 2 {
+		return false
+	}
+	return cmp.Or(compareNumbers(one[0], other[0]), compareNumbers(one[1], other[1])) < 0
+}
+
+// compareNumbers compares two numbers without leading zeros.
+func compareNumbers(one, other string) int {
+	return cmp.Or(cmp.Compare(len(one), len(other)), cmp.Compare(one, other))
 }
 
 // isNumber reports whether a part of a version is a number. No release has had a part of more than four digits.

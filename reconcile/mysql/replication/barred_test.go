@@ -55,3 +55,17 @@ func TestSeries(t *testing.T) {
 		}
 	}
 }
+
+func TestOlderSeries(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		version, than string
+		want          bool
+	}{
+		{"8.4.6", "9.7.4", true}, {"9.6.0", "9.7.4-2", true}, {"9.7.3", "9.7.4", false}, {"9.7.4", "8.4.6", false}, {"26.7.0", "9.7.4", false}, {"9.7.4", "", false}, {"x", "9.7.4", false}, {"9.7.4", "10.0.0", true},
+	} {
+		if got := IsOlderSeries(test.version, test.than); got != test.want {
+			t.Errorf("%q is older than %q: %t", test.version, test.than, got)
+		}
+	}
+}

@@ -76,7 +76,9 @@ const (
 	ReasonAdoptionBlocked Reason = "AdoptionBlocked"
 	// ReasonPrimaryDataLost: the primary on record came back without data that it had.
 	ReasonPrimaryDataLost Reason = "PrimaryDataLost"
-	// ReasonReplacingPrimary: another member takes over from a primary that has lost its data.
+	// ReasonPrimaryDown: mysqld of the primary does not run, and no other member may take over.
+	ReasonPrimaryDown Reason = "PrimaryDown"
+	// ReasonReplacingPrimary: another member takes over from a primary that has lost its data, or whose mysqld does not run.
 	ReasonReplacingPrimary Reason = "ReplacingPrimary"
 	// ReasonPrimaryWouldLeave: scaling in would remove the primary.
 	ReasonPrimaryWouldLeave Reason = "PrimaryWouldLeave"
@@ -122,6 +124,13 @@ func decide(c Cluster) Decision {
 		decision.Note = heldLaterNote(primary, c.Record)
 		return decision
 	}
+	if down := c.primaryDown(); down != "" {
+		problem := c.whyNotReplaced()
+		if problem == "" {
+			return c.fence(decision, down)
+		}
+		decision.Note = &Note{ReasonPrimaryDown, down + "; no replica takes over: " + problem, false}
+	}
 	wanted := assignments(c)
 	next := nextRecord(c)
 	if next.Equal(c.Record) {
@@ -131,11 +140,10 @@ func decide(c Cluster) Decision {
 		decision.Record = next.after(c.Record)
 		return decision
 	}
-	decision.Scale, decision.Note = scale(c)
+	var note *Note
+	decision.Scale, note = scale(c)
 	decision.Assignments, decision.Matching = wanted, matching(c)
-	if decision.Note == nil {
-		decision.Note = memberWarnings(c)
-	}
+	decision.Note = cmp.Or(decision.Note, note, memberWarnings(c))
 	return decision
 }
 

@@ -8,11 +8,15 @@ import (
 	"time"
 )
 
-// A primary that has lost its data is replaced by a replica. Two records lead there. The first names no primary, and the former one in
-// FormerPrimary. Its epoch is later than any that a member knows, so members that have accepted it acknowledge no commit of the former
-// primary any more: they are fenced. InSync and RequiredAcks stay as they were. Every acknowledged commit is on RequiredAcks members of
-// InSync besides the former primary. So all but RequiredAcks of these members, fenced and read, together have every acknowledged commit.
-// The second record names the new primary: one that has everything that they have.
+// A primary that has lost its data, or whose mysqld does not run, is replaced by a replica. Two records lead there. The first names no
+// primary, and the former one in FormerPrimary. Its epoch is later than any that a member knows, so members that have accepted it
+// acknowledge no commit of the former primary any more: they are fenced. RequiredAcks stays as it was, and so does InSync, except for a
+// primary that has lost its data. Every acknowledged commit is on RequiredAcks of the other members in sync. So if all but RequiredAcks - 1
+// of them are fenced and read, together they have every acknowledged commit. The second record names the new primary: one that has
+// everything that they have.
+//
+// No member is chosen before the former primary has accepted the first record and certainly takes no writes. If it is back with its data
+// meanwhile, and no other member can take over, it continues.
 //
 // Any operator can continue from either record.
 
@@ -23,16 +27,23 @@ func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 		decision.Note = &Note{ReasonPrimaryDataLost, why + "; no replica takes over: " + problem, true}
 		return decision
 	}
+	decision = c.fence(decision, why)
+	decision.Record.InSync = removed(decision.Record.InSync, c.Record.Primary) // its data does not count any more
+	return decision
+}
+
+// fence returns the first record of a replacement. why says what is wrong with the primary.
+func (c Cluster) fence(decision Decision, why string) Decision {
 	next := c.Record
 	next.Epoch, next.Revision = max(c.Record.Epoch, newestHeld(c.Members).Epoch)+1, c.nextRevision()
 	next.FormerPrimary, next.Primary, next.Joining = c.Record.Primary, "", nil
-	decision.Record, decision.Note = next, next.replacing("the operator has members stop acknowledging")
+	decision.Record, decision.Note = next, &Note{ReasonReplacingPrimary, "another member takes over from " + next.FormerPrimary + ": " + why, false}
 	return decision
 }
 
 // replacing returns what users read while the next primary is chosen.
 func (r Record) replacing(waits string) *Note {
-	return &Note{ReasonReplacingPrimary, r.FormerPrimary + " has lost its data, and another member takes over; " + waits, false}
+	return &Note{ReasonReplacingPrimary, "another member takes over from " + r.FormerPrimary + ": " + waits, false}
 }
 
 // whyNotReplaced returns why no replica may take over by itself; empty if one may.
@@ -93,7 +104,7 @@ func (c Cluster) witnesses(isReady func(Member) bool) []Member {
 
 // tooFew explains that too few members are certain to have every acknowledged commit; empty if they are enough.
 func (c Cluster) tooFew(witnesses []Member) string {
-	need := len(c.Record.InSync) - c.Record.RequiredAcks
+	need := c.Record.witnessesNeeded()
 	if len(witnesses) >= need {
 		return ""
 	}
@@ -117,27 +128,68 @@ func handOver(c Cluster) Decision {
 		return decision
 	}
 	decision.Assignments = fences(c)
-	witnesses := c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.IsSilent(c.Record) })
+	former, _ := c.member(c.Record.FormerPrimary)
+	if !former.isClosedUnder(c.Record) {
+		decision.Note = c.Record.replacing("its agent must answer, and see that its mysqld takes no writes")
+		return decision
+	}
+	chosen, witnesses, note := c.successor()
+	switch {
+	case note == nil:
+		decision.Record = c.chosenRecord(chosen, witnesses)
+		decision.Note = c.Record.replacing(chosen + " becomes the primary")
+	case c.isBack(former):
+		decision.Record = c.Record.resumed()
+		decision.Note = c.Record.replacing("it is back, and continues")
+	default:
+		decision.Note = note
+		return decision
+	}
+	decision.Assignments = nil
+	return decision
+}
+
+// successor chooses the new primary among the witnesses. note says what that waits for; nil if one is chosen.
+func (c Cluster) successor() (chosen string, witnesses []Member, note *Note) {
+	witnesses = c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.IsSilent(c.Record) })
 	problem := c.tooFew(witnesses)
 	if late := c.notFenced(); problem == "" && len(late) > 0 {
 		problem = "members that answer, and may still acknowledge: " + strings.Join(late, ", ")
 	}
 	if problem != "" {
-		decision.Note = c.Record.replacing(problem)
-		return decision
+		return "", nil, c.Record.replacing(problem)
 	}
 	chosen, undecided := electFrom(c.Record.FormerPrimary, c.bySuitability(witnesses))
 	if undecided = cmp.Or(undecided, ownAmong(witnesses)); undecided != "" {
-		decision.Note = &Note{ReasonPrimaryDataLost, c.Record.FormerPrimary + " has lost its data, and no other member can take over: " + undecided + ". To continue, " + adoptInstead, true}
-		return decision
+		note = c.Record.replacing("no member can: " + undecided + ". To continue, bring " + c.Record.FormerPrimary + " back with its data, or " + adoptInstead)
+		note.Blocked = true
+		return "", nil, note
 	}
-	decision.Record, decision.Assignments = c.chosenRecord(chosen, witnesses), nil
-	decision.Note = c.Record.replacing(chosen + " becomes the primary")
-	return decision
+	return chosen, witnesses, nil
 }
 
-// bySuitability sorts members that may become the primary: first those that the user wants, whose appliers have not failed, and that have
-// the least to apply.
+// isClosedUnder reports whether the member has accepted this very record, and certainly takes no writes since.
+func (m Member) isClosedUnder(record Record) bool {
+	return m.Status.speaksOurProtocol() && m.Status.Closed != nil && *m.Status.Closed == record.Version()
+}
+
+// isBack reports whether the former primary, which is closed, has everything that was ever acknowledged. One that came back without its data
+// may have an older copy of it by now, and the members that would show that may not answer.
+func (c Cluster) isBack(former Member) bool {
+	if !c.Record.Acknowledges(former.Name) || !former.hasReported() || former.Status.Origin != OriginMember || !former.Status.IsSilent(c.Record) {
+		return false
+	}
+	return c.Record.isWhole(former, c.formerMembers())
+}
+
+// resumed makes the former primary the primary again. Members in sync have what they had.
+func (r Record) resumed() Record {
+	r.Primary, r.FormerPrimary = r.FormerPrimary, ""
+	return r.after(r)
+}
+
+// bySuitability sorts members that may become the primary: first those that the user wants, whose MySQL the others can follow, whose
+// appliers have not failed, and that have the least to apply.
 func (c Cluster) bySuitability(members []Member) []Member {
 	sorted := slices.Clone(members)
 	rank := func(member Member) (int, int64) {
@@ -145,8 +197,11 @@ func (c Cluster) bySuitability(members []Member) []Member {
 		if member.Status.State == StateBroken {
 			rank++
 		}
+		if slices.ContainsFunc(members, func(other Member) bool { return IsOlderSeries(other.Status.Version, member.Status.Version) }) {
+			rank += 2 // MySQL supports no replica that is older than its source (manual, "Replication Compatibility Between MySQL Versions")
+		}
 		if !c.wanted(member) {
-			rank += 2
+			rank += 4
 		}
 		return rank, member.Status.Received.Subtract(member.Status.Executed).Count()
 	}

@@ -4,11 +4,9 @@ import (
 	"testing"
 )
 
-// fencing is the record of a cluster of these members in sync while the successor of db-0 is chosen.
+// fencing is the record of a cluster with these other members in sync while the successor of db-0 is chosen, which has lost its data.
 func fencing(acks int, inSync ...string) Record {
-	record := rec(2, acks, inSync...)
-	record.Primary, record.FormerPrimary, record.Revision = "", "db-0", 2
-	return record
+	return Record{Epoch: 2, Revision: 2, FormerPrimary: "db-0", InSync: inSync, RequiredAcks: acks}
 }
 
 // lostPrimary is a cluster whose primary db-0 came back with an empty volume. Its replicas still follow the record of epoch 1.
@@ -21,8 +19,8 @@ func lostPrimary(t *testing.T, replicas, acks int) *story {
 func fenced(t *testing.T, replicas, acks int) *story {
 	t.Helper()
 	s := healthy(t, replicas, acks)
-	s.c.Record = fencing(acks, s.c.Record.InSync...)
-	s.hears(0, StateCatchingUp, fresh, stopped(s.c.Record))
+	s.c.Record = fencing(acks, s.c.Record.InSync[1:]...)
+	s.hears(0, StateCatchingUp, fresh, stopped(s.c.Record), closed)
 	for ordinal := 1; ordinal < replicas; ordinal++ {
 		s.hears(ordinal, StateCatchingUp, stopped(s.c.Record))
 	}
@@ -34,13 +32,16 @@ func chosenForgets(t *testing.T) *story {
 	t.Helper()
 	s := healthy(t, 3, 1)
 	s.c.Record = Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1", "db-2"}, RequiredAcks: 1}
-	return s.silent(0).hears(1, StateWaiting, holding(fencing(1, "db-0", "db-1", "db-2")), forgetfulMember).hears(2, StateCatchingUp)
+	return s.silent(0).hears(1, StateWaiting, holding(fencing(1, "db-1", "db-2")), forgetfulMember).hears(2, StateCatchingUp)
 }
 
 // stopped is a member that has accepted to acknowledge nothing under this record, and was observed since.
 func stopped(of Record) saying {
 	return func(_ *testing.T, s *Status) { s.Last = &Assignment{Role: RoleReplica, Record: of} }
 }
+
+// closed is a member whose mysqld takes no writes since it has accepted the record.
+func closed(_ *testing.T, s *Status) { s.Closed = &s.ObservedUnder }
 
 func lackingRows(_ *testing.T, s *Status) {
 	s.TablesWithoutRows = &Tables{Named: []Table{{"shop", "carts", "MyISAM"}}}
@@ -55,24 +56,24 @@ func TestDecideReplacesAPrimaryThatLostItsData(t *testing.T) {
 		want  Record
 	}{
 		"all replicas answer: they stop acknowledging the former primary first": {
-			lostPrimary(t, 3, 1), fencing(1, "db-0", "db-1", "db-2")},
+			lostPrimary(t, 3, 1), fencing(1, "db-1", "db-2")},
 		"one replica is enough where both acknowledged each commit": {
-			lostPrimary(t, 3, 2).silent(2), fencing(2, "db-0", "db-1", "db-2")},
+			lostPrimary(t, 3, 2).silent(2), fencing(2, "db-1", "db-2")},
 		"no member acknowledges any more: the first of those that have everything takes over, and the others have all of it": {
 			fenced(t, 3, 1), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1", "db-2"}, RequiredAcks: 1}},
 		"the one that received more takes over, and the other one has less than was promised": {
-			fenced(t, 3, 1).hears(2, StateCatchingUp, stopped(fencing(1, "db-0", "db-1", "db-2")), has("A:1-12")),
+			fenced(t, 3, 1).hears(2, StateCatchingUp, stopped(fencing(1, "db-1", "db-2")), has("A:1-12")),
 			Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: []string{"db-1", "db-2"}}},
 		"what it received and has not applied counts": {
-			fenced(t, 3, 1).hears(2, StateCatchingUp, stopped(fencing(1, "db-0", "db-1", "db-2")), func(t *testing.T, s *Status) { t.Helper(); s.Received = gtids(t, "A:1-12") }),
+			fenced(t, 3, 1).hears(2, StateCatchingUp, stopped(fencing(1, "db-1", "db-2")), func(t *testing.T, s *Status) { t.Helper(); s.Received = gtids(t, "A:1-12") }),
 			Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: []string{"db-1", "db-2"}}},
 		"a pair: the replica takes over alone": {
 			fenced(t, 2, 1), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1"}}},
 		"of those that have everything, the one that has the least to apply takes over": {
-			fenced(t, 3, 1).hears(1, StateCatchingUp, stopped(fencing(1, "db-0", "db-1", "db-2")), func(t *testing.T, s *Status) { t.Helper(); s.Executed = gtids(t, "A:1-7") }),
+			fenced(t, 3, 1).hears(1, StateCatchingUp, stopped(fencing(1, "db-1", "db-2")), func(t *testing.T, s *Status) { t.Helper(); s.Executed = gtids(t, "A:1-7") }),
 			Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: []string{"db-1", "db-2"}, RequiredAcks: 1}},
 		"one whose applier has failed comes last": {
-			fenced(t, 3, 1).hears(1, StateBroken, stopped(fencing(1, "db-0", "db-1", "db-2"))),
+			fenced(t, 3, 1).hears(1, StateBroken, stopped(fencing(1, "db-1", "db-2"))),
 			Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: []string{"db-1", "db-2"}, RequiredAcks: 1}},
 		"one that the user does not want any more comes last": {
 			fenced(t, 4, 2).with(func(c *Cluster) { c.Members[1].Ordinal = 7 }),
@@ -81,12 +82,12 @@ func TestDecideReplacesAPrimaryThatLostItsData(t *testing.T) {
 			fenced(t, 3, 2).hears(2, StateReplicating, acking).with(func(c *Cluster) { c.Members[2].UnfencedFor = fenceWait }),
 			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1"}}},
 		"the member that was chosen lost power before it could lead: it is replaced as well": {
-			chosenForgets(t), Record{Epoch: 3, Revision: 4, FormerPrimary: "db-1", InSync: []string{"db-1", "db-2"}, RequiredAcks: 1}},
+			chosenForgets(t), Record{Epoch: 3, Revision: 4, FormerPrimary: "db-1", InSync: []string{"db-2"}, RequiredAcks: 1}},
 		"five members, one of which does not answer": {
 			fenced(t, 5, 2).silent(4), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1", "db-2", "db-3"}, RequiredAcks: 2}},
 		"a member that is not in sync is not chosen, whatever it has": {
-			fenced(t, 3, 1).with(func(c *Cluster) { c.Record.InSync = []string{"db-0", "db-2"} }).hears(1, StateCatchingUp, has("A:1-50")).
-				hears(2, StateCatchingUp, stopped(fencing(1, "db-0", "db-2"))),
+			fenced(t, 3, 1).with(func(c *Cluster) { c.Record.InSync = []string{"db-2"} }).hears(1, StateCatchingUp, has("A:1-50")).
+				hears(2, StateCatchingUp, stopped(fencing(1, "db-2"))),
 			Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: []string{"db-2"}}},
 	}
 	for name, told := range stories {
@@ -100,7 +101,7 @@ func TestDecideReplacesAPrimaryThatLostItsData(t *testing.T) {
 // TestDecideDoesNotGuessWhoHasEverything: before the former primary is given up, and while its successor is chosen.
 func TestDecideDoesNotGuessWhoHasEverything(t *testing.T) {
 	t.Parallel()
-	under := fencing(1, "db-0", "db-1", "db-2")
+	under := fencing(1, "db-1", "db-2")
 	before := map[string]*story{
 		"commits needed no acknowledgement":                    lostPrimary(t, 3, 0),
 		"a replica that may have acknowledged does not answer": lostPrimary(t, 3, 1).silent(2),
@@ -134,7 +135,7 @@ func TestDecideDoesNotGuessWhoHasEverything(t *testing.T) {
 			wantNote(t, s, ReasonReplacingPrimary, false, "db-0", "so far: db-1")
 
 			for name, got := range Decide(s.c).Assignments {
-				if got.Role != RoleReplica || got.Acknowledge || got.SourceAddress != "" || !got.InSync {
+				if got.Role != RoleReplica || got.Acknowledge || got.SourceAddress != "" || got.InSync != (name != "db-0") {
 					t.Errorf("%s is assigned %+v", name, got)
 				}
 			}
@@ -151,7 +152,7 @@ func TestDecideDoesNotGuessWhoHasEverything(t *testing.T) {
 		is := func(_ *testing.T, s *Status) { s.ServerUUID = uuidB }
 		s := fenced(t, 3, 1).hears(2, StateCatchingUp, stopped(under), has("A:1-10,B:1"), is)
 		wantRecord(t, s, s.c.Record)
-		wantNote(t, s, ReasonPrimaryDataLost, true, "db-2 alone has 1 transactions")
+		wantNote(t, s, ReasonReplacingPrimary, true, "db-2 alone has 1 transactions")
 		hollow := func(t *testing.T, s *Status) { t.Helper(); s.Hollow = gtids(t, "B:1") }
 		wantRecord(t, s.hears(2, StateCatchingUp, stopped(under), has("A:1-10,B:1"), is, hollow),
 			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1", "db-2"}, RequiredAcks: 1})
@@ -160,7 +161,7 @@ func TestDecideDoesNotGuessWhoHasEverything(t *testing.T) {
 		t.Parallel()
 		s := fenced(t, 3, 1).hears(2, StateCatchingUp, stopped(under), has("A:1-9,B:1"))
 		wantRecord(t, s, s.c.Record)
-		wantNote(t, s, ReasonPrimaryDataLost, true, "db-2", "drop data")
+		wantNote(t, s, ReasonReplacingPrimary, true, "db-2", "drop data")
 	})
 }
 
@@ -168,7 +169,7 @@ func TestDecideDoesNotGuessWhoHasEverything(t *testing.T) {
 // its volume again.
 func TestDecideAdoptsMembersWhoseSuccessorWasBeingChosen(t *testing.T) {
 	t.Parallel()
-	under := fencing(1, "db-0", "db-1", "db-2")
+	under := fencing(1, "db-1", "db-2")
 	adopting := func() *story {
 		return wanting(t, 3).scaled(3).older(0, 1, 2).hears(0, StateWaiting, fresh, holding(under)).
 			hears(1, StateWaiting, holding(under)).hears(2, StateWaiting, holding(under), has("A:1-12"))

@@ -1,6 +1,9 @@
 package replication
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // primaryDataLost describes how the primary on record has lost data; empty if it has not. Such a primary must not take writes. An empty one
 // would be served and copied to the others. One that went back in time would give the GTIDs of lost transactions to new ones, and replicas
@@ -23,6 +26,20 @@ func (c Cluster) primaryDataLost() (lost string, mayReplace bool) {
 		return "", false
 	}
 	return fmt.Sprintf("member %s is the primary on record but came back without %d transactions that it made and that %s has (%s): its volume was restored from an older copy, or its disk lost writes; the operator does not let it take writes: restore the missing transactions, or delete this resource and apply it again to adopt the data of the others", primary.Name, lacks.Count(), has, lacks), false
+}
+
+// DownAfter is how long the primary's mysqld may not run, or not answer after a start, before a replica takes over. A start takes seconds,
+// and a recovery from the redo log may take longer than a replica needs to take over.
+const DownAfter = 10 * time.Second
+
+// primaryDown describes a primary whose mysqld certainly takes no writes and has not answered its agent for too long; empty if it is well,
+// or if that is not certain.
+func (c Cluster) primaryDown() string {
+	status := c.primaryStatus()
+	if !status.speaksOurProtocol() || status.State != StateStarting || status.Closed == nil || time.Duration(status.StartingSeconds)*time.Second < DownAfter {
+		return ""
+	}
+	return fmt.Sprintf("mysqld of the primary %s has not been ready for %d seconds: %s", c.Record.Primary, status.StartingSeconds, status.Message)
 }
 
 // forgot reports whether the primary may have lost what it had when it was chosen: it has not accepted its role since then, and flushes its

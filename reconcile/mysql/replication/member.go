@@ -175,6 +175,11 @@ type Status struct {
 	Last *Assignment `json:"last,omitempty"`
 	// Boot is the token that an assignment must repeat.
 	Boot string `json:"boot"`
+	// StartingSeconds is for how long State has been StateStarting; 0 in all other states.
+	StartingSeconds int `json:"startingSeconds,omitempty"`
+	// Closed is set while mysqld certainly takes no writes: it does not run, or refuses them. It is the version of the record that the member
+	// followed before the agent saw that; zero if it followed none.
+	Closed *Version `json:"closed,omitempty"`
 	// ObservedUnder is the record of the assignment that the member followed before it observed itself: everything reported below was observed
 	// later. A primary has locked out everybody else than the assignment's Receivers before. It is zero if the member has not observed itself
 	// under its assignment.

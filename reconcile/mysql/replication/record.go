@@ -21,7 +21,7 @@ type Record struct {
 	Revision int64 `json:"revision,omitempty"`
 	// Primary names the member that may take writes; empty while the cluster has no primary.
 	Primary string `json:"primary,omitempty"`
-	// FormerPrimary names a primary that has lost its data, until the next one is chosen; empty otherwise.
+	// FormerPrimary names a primary that is replaced, until the next one is chosen; empty otherwise.
 	FormerPrimary string `json:"formerPrimary,omitempty"`
 	// InSync names the members that may acknowledge commits, including the primary, in order.
 	InSync []string `json:"inSync,omitempty"`
@@ -52,6 +52,11 @@ func (r Record) Equal(other Record) bool {
 
 // lastPrimary names the primary, or the former one while the next is chosen.
 func (r Record) lastPrimary() string { return cmp.Or(r.Primary, r.FormerPrimary) }
+
+// witnessesNeeded is how many members in sync, other than the last primary, together have every acknowledged commit, whichever they are.
+func (r Record) witnessesNeeded() int {
+	return len(removed(r.InSync, r.lastPrimary())) - r.RequiredAcks + 1
+}
 
 // Version returns the record's version.
 func (r Record) Version() Version { return Version{r.Epoch, r.Revision} }

@@ -108,6 +108,7 @@ type sidecar struct {
 	since      int
 	shortSince int
 	heard      int
+	startingAt int
 	pending    *Step
 	view       Observed
 	viewStart  int
@@ -130,8 +131,8 @@ type simulated struct {
 	heard int
 	// ghost is what a lost volume held. It counts for the record's promise until the member leaves the record.
 	ghost transactions
-	// isLost means that its volume was lost since it is in the record.
-	isLost bool
+	// isLost means that its volume was lost since it is in the record. isBroken means that mysqld cannot start.
+	isLost, isBroken bool
 }
 
 func newSimulated(ordinal int) *simulated {
@@ -229,9 +230,12 @@ func (w *world) look(m *simulated) {
 	a := &m.agent
 	if !m.sql.up {
 		if a.status.State != StateStarting {
-			a.status.Boot = w.token()
+			a.status.Boot, a.startingAt = w.token(), w.clock
 		}
-		a.status.State = StateStarting
+		a.status.State, a.status.Closed = StateStarting, &Version{}
+		if a.assignment != nil {
+			*a.status.Closed = a.assignment.Record.Version()
+		}
 		a.status.Writable, a.status.Acknowledging, a.status.AcksEnforced, a.status.AckClients, a.status.ObservedUnder = false, false, 0, 0, Version{}
 		return
 	}
@@ -328,6 +332,9 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 		Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, AcksShortSeconds: w.clock - a.shortSince,
 		Acknowledging: seen.Channel.AckActive || seen.ReplicaAcks && (seen.Channel.IO != "No" || a.assignment != nil && !a.assignment.Acknowledge), LagSeconds: seen.Channel.LagSeconds,
 	}
+	if seen.SuperReadOnly {
+		a.status.Closed = &under
+	}
 }
 
 // assign simulates an agent that gets an assignment: it refuses a stale one, and stores the record before it follows it.
@@ -352,7 +359,11 @@ func (w *world) act(m *simulated) {
 	switch step.Verb {
 	case VerbNone:
 	case VerbSetReadOnly:
-		s.readOnly = len(s.waiting) == 0 // it waits for commits in progress
+		if len(s.waiting) == 0 {
+			s.readOnly = true
+		} else if w.random.IntN(3) == 0 { // it waits for commits in progress, and then the supervisor kills mysqld
+			m.crash()
+		}
 	case VerbStopReplica:
 		s.io, s.sql, s.connected, s.ackActive, s.ioErrno = false, false, false, false, 0
 	case VerbStopReceiver:

@@ -71,6 +71,9 @@ func (w *world) ask(p *pass) {
 	m := w.named(member.Name)
 	if m.agent.up && m.pod && !m.deaf {
 		status := m.agent.status
+		if status.State == StateStarting {
+			status.StartingSeconds = int(DownAfter.Seconds()) * (w.clock - m.agent.startingAt) / w.patience
+		}
 		member.Status, m.heard = &status, w.clock
 	}
 	member.UnheardFor = LostAfter * time.Duration(w.clock-m.heard) / time.Duration(w.patience)
@@ -101,6 +104,7 @@ func (w *world) decide(p *pass) {
 		w.say("operator records %+v", p.decision.Record)
 		w.stale, w.record = w.record, p.decision.Record
 		w.version++
+		w.isReplaced = w.isReplaced || w.record.FormerPrimary != ""
 		w.letGhostsGo()
 	}
 	*p = pass{}
@@ -177,8 +181,8 @@ func (w *world) checkWriters() {
 			continue
 		}
 		writers++
-		if m.name != w.record.Primary {
-			w.violated("%s takes writes, the record names %q", m.name, w.record.Primary)
+		if m.name != w.record.lastPrimary() { // one that is replaced may open until it accepts that
+			w.violated("%s takes writes, the record names %q", m.name, w.record.lastPrimary())
 		}
 		if m.sql.sourceAcks < w.record.RequiredAcks {
 			w.violated("%s lets commits return with %d acknowledgements, the record promises %d", m.name, m.sql.sourceAcks, w.record.RequiredAcks)
@@ -219,7 +223,7 @@ func (w *world) checkReaders() {
 		return
 	}
 	replicas := w.inSyncReplicas()
-	enough := len(w.record.InSync) - w.record.RequiredAcks
+	enough := w.record.witnessesNeeded()
 	for choice := range 1 << len(replicas) {
 		var read transactions
 		count := 0
@@ -238,7 +242,7 @@ func (w *world) checkReaders() {
 func (w *world) inSyncReplicas() []*simulated {
 	var replicas []*simulated
 	for _, m := range w.members {
-		if m.name != w.record.Primary && w.record.Acknowledges(m.name) {
+		if m.name != w.record.lastPrimary() && w.record.Acknowledges(m.name) {
 			replicas = append(replicas, m)
 		}
 	}
@@ -254,9 +258,13 @@ func (w *world) settle() {
 	w.say("peace")
 	w.prompt = math.MaxInt
 	w.mayWrite = maxTransactions
-	for range 600 {
+	repair := w.random.IntN(2) * 100
+	for n := range 600 {
+		if n == repair {
+			w.repair()
+		}
 		w.round()
-		blocked := w.primaryLost && w.replicas == mostMembers && w.note != nil &&
+		blocked := w.isReplaced && w.replicas == mostMembers && w.note != nil &&
 			(w.note.Reason == ReasonAdoptionBlocked || w.note.Reason == ReasonPrimaryDataLost && w.record.RequiredAcks == 0)
 		if w.violation != "" || blocked || w.strong() && w.acknowledgesAWrite() {
 			return
@@ -311,11 +319,18 @@ func (w *world) help() {
 	w.rebuild()
 }
 
+// repair lets every mysqld start again.
+func (w *world) repair() {
+	for _, m := range w.members {
+		m.isBroken = false
+	}
+}
+
 // rebuild gives errant members new volumes after a primary was replaced: they have what it did not get acknowledged, and were not read.
 func (w *world) rebuild() {
 	primary := w.named(w.record.Primary)
 	for _, m := range w.members {
-		if !w.primaryLost || primary == nil || m.agent.status.State != StateErrant || w.record.Acknowledges(m.name) {
+		if !w.isReplaced || primary == nil || m.agent.status.State != StateErrant || w.record.Acknowledges(m.name) {
 			continue
 		}
 		w.say("%s: a user rebuilds it", m.name)

@@ -100,6 +100,8 @@ type world struct {
 	// primaryLost means that a primary's volume was lost. If the resource is deleted as well, perhaps no volume is certain enough to be
 	// adopted.
 	primaryLost bool
+	// isReplaced means that a primary was replaced, or its volume was lost.
+	isReplaced bool
 
 	operator  pass
 	note      *Note  // the operator's last note
@@ -274,9 +276,9 @@ func (w *world) kubelet(m *simulated) {
 		w.move(m)
 		w.say("%s: the Pod is at %s", m.name, m.address)
 	case m.pod && !m.agent.up:
-		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock, since: w.clock}
+		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock, since: w.clock, startingAt: w.clock}
 		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, Protocol: Protocol}
-	case m.pod && !m.sql.up:
+	case m.pod && !m.sql.up && !m.isBroken:
 		w.say("%s: mysqld starts", m.name)
 		m.boot()
 	}
@@ -376,6 +378,8 @@ func (w *world) fault() {
 		w.replacePod(w.named(w.record.Primary))
 	case 19:
 		w.stopApplier(m)
+	case 14:
+		w.breakMysqld()
 	default:
 		w.flush(m)
 	}
@@ -389,6 +393,16 @@ func (w *world) replacePod(m *simulated) {
 	m.killPod()
 	m.address = ""
 	w.say("%s: Pod killed", m.name)
+}
+
+// breakMysqld ends the primary's mysqld, perhaps with commits that wait, and it cannot start again for a while.
+func (w *world) breakMysqld() {
+	w.repair()
+	if m := w.named(w.record.lastPrimary()); m != nil && w.random.IntN(3) > 0 {
+		w.say("%s: mysqld ends, and cannot start", m.name)
+		m.isBroken = true
+		m.crash()
+	}
 }
 
 // stopApplier stops a replica's applier, as a user does. The replica receives a write behind it, and then the primary's Pod may be
@@ -413,7 +427,7 @@ func (w *world) loseVolume(m *simulated) {
 		if w.record.RequiredAcks == 0 {
 			return
 		}
-		w.primaryLost = true
+		w.primaryLost, w.isReplaced = true, true
 		if w.random.IntN(2) == 0 {
 			former := *m
 			former.sql.waiting = slices.Clone(m.sql.waiting)
@@ -472,7 +486,7 @@ func (w *world) misfortune() {
 	if loses {
 		w.say("%s: the primary's volume is lost", primary.name)
 		primary.vol = volume{life: w.life}
-		w.primaryLost = true
+		w.primaryLost, w.isReplaced = true, true
 	}
 	w.replicas = w.size()
 }

@@ -178,7 +178,7 @@ type MySQLClusterStatus struct {
 	// Primary is the name of the member that may take writes, for example my-cluster-0. Empty before the first one is chosen, and while
 	// FormerPrimary is replaced.
 	Primary string `json:"primary,omitempty"`
-	// FormerPrimary names a primary that has lost its data, until another member is chosen.
+	// FormerPrimary names a primary that is replaced, until another member is chosen.
 	FormerPrimary string `json:"formerPrimary,omitempty"`
 	// Epoch counts the changes of Primary; it only rises.
 	Epoch int64 `json:"epoch,omitempty"`

@@ -1,0 +1,95 @@
+package replication
+
+import "testing"
+
+// down is a member whose mysqld has not run for so long that a replica may take over.
+func down(_ *testing.T, s *Status) {
+	s.StartingSeconds, s.Closed = int(DownAfter.Seconds()), &Version{}
+}
+
+// notRunning is a member whose mysqld does not run since it has accepted the record.
+func notRunning(_ *testing.T, s *Status) {
+	accepted := s.Held.Version()
+	s.ObservedUnder, s.Closed = Version{}, &accepted
+}
+
+// downPrimary is a cluster whose primary db-0 does not start.
+func downPrimary(t *testing.T, replicas, acks int) *story {
+	t.Helper()
+	return healthy(t, replicas, acks).hears(0, StateStarting, down)
+}
+
+// fencedFromDown is the same cluster once its members have accepted that db-0 is replaced.
+func fencedFromDown(t *testing.T, replicas, acks int) *story {
+	t.Helper()
+	s := healthy(t, replicas, acks)
+	s.c.Record = fencing(acks, s.c.Record.InSync...)
+	s.hears(0, StateStarting, stopped(s.c.Record), notRunning)
+	for ordinal := 1; ordinal < replicas; ordinal++ {
+		s.hears(ordinal, StateCatchingUp, stopped(s.c.Record))
+	}
+	return s
+}
+
+func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
+	t.Parallel()
+	whole := []string{"db-0", "db-1", "db-2"}
+	back := func(ordinal int, s *story, says ...saying) *story {
+		return s.hears(ordinal, StateCatchingUp, append([]saying{stopped(s.c.Record), closed}, says...)...)
+	}
+	older := func(_ *testing.T, s *Status) { s.ServerUUID = uuidA }
+	stories := map[string]struct {
+		story *story
+		want  Record
+	}{
+		"the replicas stop acknowledging first": {
+			downPrimary(t, 3, 1), fencing(1, whole...)},
+		"a replica that has everything takes over, and the former primary is not in sync": {
+			fencedFromDown(t, 3, 1), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
+		"a pair": {
+			fencedFromDown(t, 2, 1), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1"}}},
+		"the primary is back, but a replica can take over: what only the primary has was never acknowledged": {
+			back(0, fencedFromDown(t, 3, 1), has("A:1-12")), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
+		"the primary is back, and a replica failed meanwhile: the primary continues, and nothing has changed": {
+			back(0, fencedFromDown(t, 3, 1).silent(2), has("A:1-12")), Record{Epoch: 2, Revision: 3, Primary: "db-0", InSync: whole, RequiredAcks: 1}},
+		"of an upgraded and another replica, the other one takes over": {
+			fencedFromDown(t, 3, 1).with(func(c *Cluster) { c.Members[1].Status.Version, c.Members[2].Status.Version = "9.7.4", "8.4.6" }),
+			Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: whole[1:], RequiredAcks: 1}},
+
+		"it has not been down for long": {
+			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.StartingSeconds-- }), rec(1, 1, whole...)},
+		"it may take writes: its agent gets no answer, but it has opened": {
+			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.Closed = nil }), rec(1, 1, whole...)},
+		"its agent does not answer": {
+			downPrimary(t, 3, 1).silent(0), rec(1, 1, whole...)},
+		"its agent may mean something else": {
+			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.Protocol-- }), rec(1, 1, whole...)},
+		"it answers": {
+			downPrimary(t, 3, 1).hears(0, StateWaiting, down), rec(1, 1, whole...)},
+		"commits needed no acknowledgement": {
+			downPrimary(t, 3, 0), rec(1, 0, whole...)},
+		"a replica that may have acknowledged does not answer": {
+			downPrimary(t, 3, 1).silent(2), rec(1, 1, whole...)},
+
+		"it has not accepted that it is replaced": {
+			fencedFromDown(t, 3, 1).hears(0, StateStarting, stopped(fencing(1, whole...)), notRunning, func(_ *testing.T, s *Status) { s.Closed = &Version{1, 1} }), fencing(1, whole...)},
+		"it may take writes when it is to be replaced": {
+			fencedFromDown(t, 3, 1).hears(0, StateWriting, stopped(fencing(1, whole...))), fencing(1, whole...)},
+		"its agent does not answer any more": {
+			fencedFromDown(t, 3, 1).silent(0), fencing(1, whole...)},
+		"the primary is back with an older copy of its data": {
+			back(0, fencedFromDown(t, 3, 1).silent(2), has("A:1-8"), older), fencing(1, whole...)},
+		"it is back without its data": {
+			back(0, fencedFromDown(t, 3, 1).silent(2), fresh), fencing(1, whole...)},
+		"it had come back without its data before, and may have an older copy by now": {
+			back(0, fenced(t, 3, 1).silent(2)), fencing(1, whole[1:]...)},
+	}
+	for name, told := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantRecord(t, told.story, told.want)
+		})
+	}
+	wantNote(t, downPrimary(t, 3, 0), ReasonPrimaryDown, false, "db-0", "10 seconds", "no replica takes over", "on the primary alone")
+	wantNote(t, fencedFromDown(t, 3, 1).silent(0), ReasonReplacingPrimary, false, "db-0", "its agent must answer")
+}
