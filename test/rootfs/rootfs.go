@@ -31,14 +31,20 @@ func Need(tb testing.TB) string {
 	return folder
 }
 
-// Mysqld returns a command that runs mysqld with the image's own loader and libraries. defaults is --no-defaults or --defaults-file=FILE.
+// Mysqld returns a command that runs mysqld. defaults is --no-defaults or --defaults-file=FILE.
 func Mysqld(ctx context.Context, rootfs, defaults string, arguments ...string) *exec.Cmd {
-	libraries := rootfs + "/usr/lib/x86_64-linux-gnu:" + rootfs + "/usr/lib/mysql/private:" + rootfs + "/usr/lib64"
 	all := append([]string{
-		"--library-path", libraries, rootfs + "/usr/sbin/mysqld", defaults, "--user=root", "--basedir=" + rootfs + "/usr",
+		defaults, "--user=root", "--basedir=" + rootfs + "/usr",
 		"--plugin-dir=" + rootfs + "/usr/lib/mysql/plugin", "--lc-messages-dir=" + rootfs + "/usr/share/mysql",
 		"--character-sets-dir=" + rootfs + "/usr/share/mysql/charsets",
 	}, arguments...)
+	return Program(ctx, rootfs, "sbin/mysqld", all...)
+}
+
+// Program returns a command that runs a program of the image with the image's own loader and libraries. name is its path in /usr.
+func Program(ctx context.Context, rootfs, name string, arguments ...string) *exec.Cmd {
+	libraries := rootfs + "/usr/lib/x86_64-linux-gnu:" + rootfs + "/usr/lib/mysql/private:" + rootfs + "/usr/lib64"
+	all := append([]string{"--library-path", libraries, rootfs + "/usr/" + name}, arguments...)
 	return exec.CommandContext(ctx, rootfs+"/usr/lib64/ld-linux-x86-64.so.2", all...)
 }
 

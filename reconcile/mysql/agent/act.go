@@ -33,6 +33,9 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	if step.Verb == replication.VerbTurnToSource {
 		return a.turnToSource(bounded, *local.Assignment, a.local.TurnToSource)
 	}
+	if step.Verb == replication.VerbSetAside {
+		return a.setAside(bounded, step.Errant.Subtract(step.Hollow))
+	}
 	if step.Verb == replication.VerbEnforceAcks {
 		return a.local.EnforceAcks(bounded, local.Assignment.Acks)
 	}
@@ -111,7 +114,7 @@ func (a *Agent) storeState(kept state) error {
 }
 
 // clone replaces the data with a copy of the primary's. NextStep has just verified with the primary that it has every transaction of this
-// member. From now on this member's data does not count, so that an interrupted copy simply starts again.
+// member, except for those that the agent has set aside. From now on this member's data does not count, so that an interrupted copy simply starts again.
 func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) error {
 	if err := a.keepOrigin(replication.OriginFresh); err != nil {
 		return err

@@ -205,6 +205,9 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		a.reportUnrecorded(observed, err, under)
 		return lookEvery
 	}
+	if err := a.recordReplaced(observed, under); err != nil {
+		a.log.Info("cannot record what this member had as the primary, will try again", "error", err.Error())
+	}
 	local := a.localView(observed)
 	if replication.NeedsSource(local) {
 		local.Source = a.lookAtSource(ctx, *local.Assignment)
@@ -280,6 +283,9 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	local := replication.Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, CredentialsCurrent: a.pointed, DisconnectedFor: now.Sub(a.heard),
 		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.mustLookAtSource(),
+	}
+	if a.kept.Replaced != nil {
+		local.HadAsPrimary, local.SetAside = a.kept.Replaced.Had, a.kept.Replaced.SetAside
 	}
 	if a.kept.TablesWithoutRows != nil {
 		local.TablesWithoutRows = a.kept.TablesWithoutRows.Tables

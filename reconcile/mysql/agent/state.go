@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type state struct {
 	// acknowledged.
 	Life        string `json:"life,omitempty"`
 	IsForgetful bool   `json:"forgetful,omitempty"`
+	// Replaced is set from when another member replaces this one as the primary until this one follows it.
+	Replaced *replaced `json:"replaced,omitempty"`
 	// RestoredFrom is the backup that the volume's data began as; nil if it did not begin as a backup. It never changes, even if clients
 	// write to the data.
 	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`
@@ -41,6 +44,12 @@ type state struct {
 
 // accepting returns the state after an assignment is accepted.
 func (s state) accepting(next replication.Assignment) state {
+	switch {
+	case replication.IsReplaced(s.Held, s.HeldRole, next.Record):
+		s.Replaced = &replaced{}
+	case next.Role == replication.RolePrimary:
+		s.Replaced = nil
+	}
 	s.Held, s.HeldRole, s.Last = next.Record, next.Role, &next
 	return s
 }
@@ -78,19 +87,28 @@ const maxState = 1 << 20
 // readRegular reads a regular file of at most most bytes and follows no link: other programs may have written to the volume, and this
 // program can read files that they must not read.
 func readRegular(file string, most int64) ([]byte, error) {
-	opened, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	opened, err := openRegular(file, most)
 	if err != nil {
 		return nil, err
 	}
 	defer opened.Close()
-	info, err := opened.Stat()
+	return io.ReadAll(io.LimitReader(opened, most))
+}
+
+// openRegular opens such a file.
+func openRegular(file string, most int64) (*os.File, error) {
+	opened, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, &oddFileError{file, most}
+	info, err := opened.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > most) {
+		err = &oddFileError{file, most}
 	}
-	return io.ReadAll(io.LimitReader(opened, most))
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return opened, nil
 }
 
 // oddFileError reports that a path is not a regular file of the expected size.
@@ -140,6 +158,11 @@ func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is
 
 // writeDurably writes a new file next to the old one, flushes it, renames it and flushes the folder.
 func writeDurably(file string, content []byte, mode fs.FileMode) error {
+	return copyDurably(file, bytes.NewReader(content), mode)
+}
+
+// copyDurably does the same with what it reads.
+func copyDurably(file string, content io.Reader, mode fs.FileMode) error {
 	beside := file + ".new"
 	// A file that a crash left there, or that another program planted, is neither followed nor written to.
 	if err := os.RemoveAll(beside); err != nil {
@@ -159,12 +182,12 @@ func writeDurably(file string, content []byte, mode fs.FileMode) error {
 }
 
 // writeAndSync writes and flushes a new file.
-func writeAndSync(file string, content []byte, mode fs.FileMode) error {
+func writeAndSync(file string, content io.Reader, mode fs.FileMode) error {
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY|syscall.O_NOFOLLOW, mode)
 	if err != nil {
 		return err
 	}
-	if _, err := out.Write(content); err != nil {
+	if _, err := io.Copy(out, content); err != nil {
 		return errors.Join(err, out.Close())
 	}
 	if err := out.Sync(); err != nil {

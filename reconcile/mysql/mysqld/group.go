@@ -38,7 +38,7 @@ func groupsOf(events []logEvent, asked func(gtid string) bool) []group {
 	var groups []group
 	for _, event := range events {
 		switch {
-		case strings.HasPrefix(event.kind, kindGTID), event.kind == kindAnonymous:
+		case startsGroup(event):
 			next := group{gtid: gtidOf(event), from: event.from}
 			if !asked(next.gtid) {
 				next.gtid = ""
@@ -52,6 +52,11 @@ func groupsOf(events []logEvent, asked func(gtid string) bool) []group {
 		}
 	}
 	return groups
+}
+
+// startsGroup reports whether an event begins a transaction.
+func startsGroup(event logEvent) bool {
+	return strings.HasPrefix(event.kind, kindGTID) || event.kind == kindAnonymous
 }
 
 // isBetween reports whether an event stands between transactions.

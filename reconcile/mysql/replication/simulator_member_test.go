@@ -70,6 +70,14 @@ type volume struct {
 	retrieved transactions
 	relay     []int // received, not applied
 	copied    bool  // performance_schema.clone_status reports that the last copy succeeded
+	// replaced is what it had when it was replaced as the primary; nil if it was not, or follows another one.
+	replaced *formerPrimary
+}
+
+// formerPrimary is what a member that was replaced as the primary had, if isKnown, and what of that was set aside.
+type formerPrimary struct {
+	isKnown       bool
+	had, setAside transactions
 }
 
 // has is everything that the volume holds, applied or only received.
@@ -264,6 +272,7 @@ func (w *world) look(m *simulated) {
 		local.Source = w.sourceOf(m, *local.Assignment)
 	}
 	w.judge(m, &local)
+	w.recordReplaced(m, &local, under)
 	step := NextStep(local)
 	w.imagine(m, local)
 	if local.Source != nil && local.Source.Err == "" {
@@ -342,6 +351,12 @@ func (m *simulated) assign(next Assignment) bool {
 	if Accept(m.vol.held, m.vol.last, m.agent.status.Boot, next) != nil {
 		return false
 	}
+	switch {
+	case IsReplaced(m.vol.held, m.vol.role, next.Record):
+		m.vol.replaced = &formerPrimary{}
+	case next.Role == RolePrimary:
+		m.vol.replaced = nil
+	}
 	m.vol.held, m.vol.role, m.vol.last = next.Record, next.Role, &next
 	m.agent.assignment, m.agent.status.Assignment = &next, &next
 	m.agent.status.Held, m.agent.status.HeldRole, m.agent.status.Last = next.Record, next.Role, &next
@@ -384,6 +399,8 @@ func (w *world) act(m *simulated) {
 		s.io, s.connected, s.ackActive, s.replicaAcks = false, false, false, false
 	case VerbAcceptWrites:
 		m.vol.origin, s.readOnly = OriginMember, false
+	case VerbSetAside:
+		w.setAside(m, step.Errant.Subtract(step.Hollow))
 	case VerbClone:
 		w.clone(m)
 	case VerbPointToSource:
@@ -421,13 +438,20 @@ func (w *world) clone(m *simulated) {
 	if donor == nil || m.cut || donor.cut || !donor.sql.up {
 		return
 	}
-	if dropped := m.vol.has().without(donor.logged()).without(w.hollow); !dropped.empty() {
+	dropped := m.vol.has().without(donor.logged()).without(w.hollow)
+	if former := m.vol.replaced; former != nil {
+		if lost := dropped.both(w.acked); !lost.empty() {
+			w.violated("a copy replaces %s although %s does not have its acknowledged transactions %v", m.name, donor.name, w.set(lost))
+		}
+		dropped = dropped.without(former.setAside)
+	}
+	if !dropped.empty() {
 		w.violated("a copy replaces %s although %s does not have its transactions %v", m.name, donor.name, w.set(dropped))
 	}
-	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last}
+	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last, replaced: m.vol.replaced}
 	kept.executed = m.vol.executed
 	if w.random.IntN(4) > 0 {
-		kept.executed, kept.data, kept.purged, kept.copied = donor.vol.executed, donor.vol.data, donor.vol.executed, true
+		kept.executed, kept.data, kept.purged, kept.copied, kept.replaced = donor.vol.executed, donor.vol.data, donor.vol.executed, true, nil
 	}
 	m.vol, m.ghost = kept, transactions{}
 	m.sql = server{start: m.sql.start}

@@ -78,6 +78,9 @@ type Observed struct {
 	CredentialsCurrent bool
 	// DisconnectedFor is for how long the receiver has not been connected to the primary; 0 while it is connected.
 	DisconnectedFor time.Duration
+	// HadAsPrimary is what the member had when it was replaced as the primary, until it follows another one; otherwise empty. SetAside is the
+	// part of it of which the agent has kept a copy.
+	HadAsPrimary, SetAside GTIDSet
 	// IsForgetful means that the member may have lost transactions that it has acknowledged, and has not observed its primary since.
 	IsForgetful bool
 	// RelayLogFull means that the member cannot receive more for now (Room).
@@ -100,6 +103,7 @@ const (
 	VerbStartAcknowledging Verb = "StartAcknowledging"
 	VerbStopAcknowledging  Verb = "StopAcknowledging"
 	VerbAcceptWrites       Verb = "AcceptWrites"
+	VerbSetAside           Verb = "SetAside"
 	VerbClone              Verb = "Clone"
 	VerbPointToSource      Verb = "PointToSource"
 	VerbTurnToSource       Verb = "TurnToSource"
@@ -280,8 +284,9 @@ func (l Observed) askingSource() string {
 	return "cannot reach the primary: " + l.Source.Err
 }
 
-// attachStep connects a member whose replication does not run to its primary. It uses CLONE if the member's data is new, or if the primary
-// has purged what the member needs; otherwise replication. Transactions that the primary has in progress do not stop a member from
+// attachStep connects a member whose replication does not run to its primary. It uses CLONE if the member's data is new, if the primary has
+// purged what the member needs, or if the member was replaced as the primary and has what no client was told had succeeded; otherwise
+// replication. Transactions that the primary has in progress do not stop a member from
 // following it, because their commit may wait for this very member. But a copy would replace them, so before a copy the primary must have
 // executed them.
 func attachStep(a Assignment, local Observed) Step {
@@ -293,9 +298,11 @@ func attachStep(a Assignment, local Observed) Step {
 	}
 	errant = errant.Subtract(local.Hollow)
 	switch {
-	case !errant.Empty():
+	case !errant.Empty() && !local.isUnacknowledged(errant):
 		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
-	case isCopied:
+	case !local.SetAside.Contains(errant):
+		return Step{Verb: VerbSetAside, State: StateCatchingUp, Message: fmt.Sprintf("keeps a copy of %d transactions that it made as the primary, and that no client was told had succeeded: %s", errant.Count(), errant)}
+	case isCopied || !errant.Empty():
 		return cloneStep(a)
 	case server.Channel.Configured && server.Channel.follows(a) && local.CredentialsCurrent:
 		return ackedStart(a, server)

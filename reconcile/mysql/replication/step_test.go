@@ -64,6 +64,14 @@ func (s *scene) source(executed, purged string) *scene {
 	return s
 }
 
+// replacedPrimary is a member that was the primary until it was replaced, and has these transactions alone.
+func replacedPrimary(t *testing.T, alone string) *scene {
+	t.Helper()
+	s := member(t).asReplica().having("A:1-10,B:1-6").source("A:1-12,B:1-4", "")
+	s.local.HadAsPrimary = gtids(t, "A:1-10,B:1-4").Union(gtids(t, alone))
+	return s
+}
+
 func (s *scene) with(change func(*Observed)) *scene {
 	change(&s.local)
 	return s
@@ -319,6 +327,20 @@ func TestErrantMembersAreNeverOverwritten(t *testing.T) {
 		"not even if it needs a copy anyway": {
 			scene: member(t).asReplica().source("A:1-90", "A:1-50").with(func(l *Observed) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
 			verb:  VerbNone, state: StateErrant, says: "3 transactions"},
+		"a replaced primary keeps a copy of what only it has": {
+			scene: replacedPrimary(t, "B:5-6"), verb: VerbSetAside, state: StateCatchingUp, says: "2 transactions"},
+		"then it is copied": {
+			scene: replacedPrimary(t, "B:5-6").with(func(l *Observed) { l.SetAside = gtids(t, "B:5-6") }), verb: VerbClone, state: StateCloning, needsCopy: true},
+		"also if the copy was interrupted": {
+			scene: replacedPrimary(t, "B:5-6").with(func(l *Observed) { l.SetAside, l.Origin = gtids(t, "B:5-6"), OriginFresh }), verb: VerbClone, state: StateCloning, needsCopy: true},
+		"what a user wrote on it since stays": {
+			scene: replacedPrimary(t, "B:5-6").having("A:1-10,B:1-7"), verb: VerbNone, state: StateErrant, says: "3 transactions"},
+		"what it had from others stays": {
+			scene: replacedPrimary(t, "B:5-6").having("A:1-10,B:1-6,5e11fa47-71ca-11e1-9e33-c80aa9429562:1").with(func(l *Observed) { l.HadAsPrimary = l.Server.Executed }), verb: VerbNone, state: StateErrant, says: "3 transactions"},
+		"a replaced primary without such transactions follows": {
+			scene: replacedPrimary(t, "").having("A:1-10,B:1-4"), verb: VerbPointToSource, state: StateCatchingUp},
+		"a replaced primary that the record relies on is not copied": {
+			scene: replacedPrimary(t, "B:5-6").with(func(l *Observed) { l.SetAside, l.Assignment.InSync = gtids(t, "B:5-6"), true }), verb: VerbNone, state: StateWaiting, needsCopy: true},
 		"nor a fresh member to which a client wrote": {
 			scene: member(t).asReplica().source("A:1-90", "").with(func(l *Observed) { l.Origin, l.Server.Executed = OriginFresh, gtids(t, "B:1") }),
 			verb:  VerbNone, state: StateErrant},

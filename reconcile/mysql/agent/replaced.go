@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// replaced is what a member that was replaced as the primary had.
+type replaced struct {
+	// Had are the transactions that the member had when its mysqld was first seen to refuse writes after that, if IsKnown.
+	Had     replication.GTIDSet `json:"had,omitzero"`
+	IsKnown bool                `json:"known,omitempty"`
+	// SetAside are those of them that are in a folder of the volume (setAside).
+	SetAside replication.GTIDSet `json:"setAside,omitzero"`
+}
+
+// recordReplaced records what a former primary has, until it follows another member.
+func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	kept, server := a.kept, observed.Server
+	switch {
+	case kept.Replaced == nil:
+		return nil
+	case server.Channel.IO == "Yes" && server.Channel.SQL == "Yes":
+		kept.Replaced = nil
+	case kept.Replaced.IsKnown || a.closedUnder(observed, under) == nil || under.version != kept.Held.Version():
+		return nil
+	default:
+		kept.Replaced = &replaced{Had: server.Executed.Union(server.Pending), IsKnown: true}
+	}
+	return a.storeState(kept)
+}
+
+// mostSetAside is how many bytes of binary logs the agent sets aside.
+const mostSetAside = 64 << 20
+
+// setAsideDir returns the folder in the volume for transactions that a replaced primary of this epoch had alone.
+func (l Layout) setAsideDir(epoch int64) string {
+	return filepath.Join(l.Volume, "unacknowledged", strconv.FormatInt(epoch, 10))
+}
+
+// setAside copies transactions from the binary log to a folder of the volume, as files that mysqlbinlog reads, before a copy of the
+// primary's data replaces this member's.
+func (a *Agent) setAside(ctx context.Context, gtids replication.GTIDSet) error {
+	extents, err := a.local.Locate(ctx, gtids)
+	if err != nil {
+		return err
+	}
+	size := int64(0)
+	for _, extent := range extents {
+		size += extent.To - extent.From
+	}
+	if size > mostSetAside {
+		return fmt.Errorf("the transactions have %d bytes, more than the %d that the agent copies: save what you need of them, and rebuild this member", size, mostSetAside)
+	}
+	a.mu.Lock()
+	folder := a.layout.setAsideDir(a.kept.Held.Epoch)
+	a.mu.Unlock()
+	if err := a.layout.copyExtents(extents, folder); err != nil {
+		return fmt.Errorf("copy transactions to %s: %w", folder, err)
+	}
+	a.log.Info("kept a copy of transactions that no client was told had succeeded", "folder", folder, "gtids", gtids.String())
+	return a.keepSetAside(gtids)
+}
+
+func (a *Agent) keepSetAside(gtids replication.GTIDSet) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	kept := a.kept
+	if kept.Replaced == nil {
+		return errors.New("this member leads again")
+	}
+	with := *kept.Replaced
+	with.SetAside = with.SetAside.Union(gtids)
+	kept.Replaced = &with
+	return a.storeState(kept)
+}
+
+// copyExtents copies parts of binary logs to files of the same names in a folder, and flushes them. What the folder had of an earlier
+// attempt is replaced.
+func (l Layout) copyExtents(extents []mysqld.Extent, folder string) error {
+	if err := makeFolders(filepath.Dir(folder), folder); err != nil {
+		return err
+	}
+	parts := map[string][]mysqld.Extent{}
+	for _, extent := range extents {
+		parts[extent.File] = append(parts[extent.File], extent)
+	}
+	for name, of := range parts {
+		if err := l.copyExtentsOf(name, of, folder); err != nil {
+			return err
+		}
+	}
+	return errors.Join(flushFolder(filepath.Dir(folder)), flushFolder(l.Volume))
+}
+
+// makeFolders makes folders, each in the one before. It follows no link.
+func makeFolders(folders ...string) error {
+	for _, folder := range folders {
+		if err := os.Mkdir(folder, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if info, err := os.Lstat(folder); err != nil || !info.IsDir() {
+			return errors.Join(err, fmt.Errorf("%s is not a folder", folder))
+		}
+	}
+	return nil
+}
+
+// copyExtentsOf copies parts of one binary log.
+func (l Layout) copyExtentsOf(name string, extents []mysqld.Extent, folder string) error {
+	if filepath.Base(name) != name {
+		return fmt.Errorf("%q is not the name of a binary log", name)
+	}
+	file, err := openRegular(filepath.Join(l.DataDir(), name), math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	const magic = "\xfebin"
+	found := make([]byte, len(magic))
+	if _, err := file.ReadAt(found, 0); err != nil || string(found) != magic {
+		return errors.Join(err, fmt.Errorf("%s is encrypted, or is no binary log", name))
+	}
+	parts, size := make([]io.Reader, 0, len(extents)), int64(0)
+	for _, extent := range extents {
+		parts = append(parts, io.NewSectionReader(file, extent.From, extent.To-extent.From))
+		size += extent.To - extent.From
+	}
+	content := &io.LimitedReader{R: io.MultiReader(parts...), N: size}
+	if err := copyDurably(filepath.Join(folder, name), content, 0o640); err != nil {
+		return err
+	}
+	if content.N > 0 {
+		return fmt.Errorf("%s is shorter than mysqld says", name)
+	}
+	return nil
+}

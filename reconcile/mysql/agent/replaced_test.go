@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// TestOnlyAReplacedPrimaryIsMarked: as long as it follows no other member, what it alone has may be unacknowledged.
+func TestOnlyAReplacedPrimaryIsMarked(t *testing.T) {
+	t.Parallel()
+	held := replication.Record{Epoch: 1, Revision: 4, Primary: "db-0"}
+	fence := replication.Record{Epoch: 2, Revision: 5, FormerPrimary: "db-0"}
+	for name, test := range map[string]struct {
+		role replication.Role
+		next replication.Assignment
+		want bool
+	}{
+		"the primary is replaced":             {replication.RolePrimary, replication.Assignment{Record: fence, Role: replication.RoleReplica}, true},
+		"a replica learns of it":              {replication.RoleReplica, replication.Assignment{Record: fence, Role: replication.RoleReplica}, false},
+		"another primary is replaced":         {replication.RolePrimary, replication.Assignment{Record: replication.Record{Epoch: 3, FormerPrimary: "db-1"}, Role: replication.RoleReplica}, false},
+		"the primary stays":                   {replication.RolePrimary, replication.Assignment{Record: replication.Record{Epoch: 1, Revision: 5, Primary: "db-0"}, Role: replication.RolePrimary}, false},
+		"it is assigned to another, unfenced": {replication.RolePrimary, replication.Assignment{Record: replication.Record{Epoch: 2, Primary: "db-1"}, Role: replication.RoleReplica}, false},
+	} {
+		if got := (state{Held: held, HeldRole: test.role}).accepting(test.next); (got.Replaced != nil) != test.want {
+			t.Errorf("%s: %+v", name, got.Replaced)
+		}
+	}
+	marked := state{Held: held, HeldRole: replication.RolePrimary}.accepting(replication.Assignment{Record: fence, Role: replication.RoleReplica})
+	again := fence
+	again.Revision++
+	if got := marked.accepting(replication.Assignment{Record: again, Role: replication.RoleReplica}); got.Replaced != marked.Replaced {
+		t.Errorf("another record changes the mark: %+v", got.Replaced)
+	}
+	leads := replication.Assignment{Record: replication.Record{Epoch: 2, Revision: 6, Primary: "db-0"}, Role: replication.RolePrimary}
+	if got := marked.accepting(leads); got.Replaced != nil {
+		t.Errorf("the primary continues, and is marked: %+v", got.Replaced)
+	}
+}
+
+func TestPartsOfBinaryLogsAreSetAside(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		content string
+		change  func(t *testing.T, layout Layout)
+		extents []mysqld.Extent
+		want    string // the copy, or a part of the error
+	}{
+		"parts":                   {"\xfebin.head.one.two.three", nil, []mysqld.Extent{{File: "binlog.1", To: 9}, {File: "binlog.1", From: 13, To: 17}}, "\xfebin.head.two"},
+		"an encrypted log":        {"\xfd\x62in.head", nil, []mysqld.Extent{{File: "binlog.1", To: 9}}, "encrypted"},
+		"an empty file":           {"", nil, []mysqld.Extent{{File: "binlog.1", To: 9}}, "binary log"},
+		"a log that is too short": {"\xfebin.head", nil, []mysqld.Extent{{File: "binlog.1", To: 10}}, "shorter"},
+		"a file elsewhere":        {"\xfebin.head", nil, []mysqld.Extent{{File: "../member.json", To: 9}}, "not the name"},
+		"a link instead of the log": {"", func(t *testing.T, layout Layout) {
+			t.Helper()
+			link(t, "../member.json", filepath.Join(layout.DataDir(), "binlog.1"))
+		}, []mysqld.Extent{{File: "binlog.1", To: 9}}, "symbolic links"},
+		"a link instead of the folder": {"\xfebin.head", func(t *testing.T, layout Layout) {
+			t.Helper()
+			link(t, layout.Run, filepath.Dir(layout.setAsideDir(7)))
+		}, []mysqld.Extent{{File: "binlog.1", To: 9}}, "not a folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			layout := newLayout(t)
+			if err := os.MkdirAll(layout.DataDir(), 0o750); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(layout.DataDir(), "binlog.1"), test.content)
+			if test.change != nil {
+				test.change(t, layout)
+			}
+			got := ""
+			if err := layout.copyExtents(test.extents, layout.setAsideDir(7)); err != nil {
+				got = err.Error()
+			} else {
+				got = read(t, filepath.Join(layout.setAsideDir(7), "binlog.1"))
+			}
+			if !strings.Contains(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// link replaces a file by a link.
+func link(t *testing.T, to, file string) {
+	t.Helper()
+	if err := os.RemoveAll(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, file); err != nil {
+		t.Fatal(err)
+	}
+}
