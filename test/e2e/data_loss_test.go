@@ -23,7 +23,7 @@ func TestPrimaryLosesItsVolume(t *testing.T) {
 		seen := p.field(ctx, "{.status.primary} {.status.epoch} {.status.formerPrimary}")
 		return seen == p.cluster+"-1 2 ", seen + " " + p.field(ctx, readyPath)
 	})
-	p.hasEvent("ReplacingPrimary", p.cluster+"-0 has lost its data")
+	p.hasEvent("ReplacingPrimary", p.cluster+"-0 is the primary on record but came back with an empty volume")
 	p.goesOn(w)
 	p.settled(2)
 	w.end()

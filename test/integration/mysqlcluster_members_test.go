@@ -218,9 +218,14 @@ func (m *simulatedMember) assign(next replication.Assignment) bool {
 func (m *simulatedMember) status() replication.Status {
 	m.network.mu.Lock()
 	defer m.network.mu.Unlock()
+	under := replication.Version{}
+	if m.assignment != nil {
+		under = m.assignment.Record.Version()
+	}
 	if time.Now().Before(m.answers) {
 		return replication.Status{
-			State: replication.StateStarting, Origin: m.volume.origin, Held: m.volume.held, HeldRole: m.volume.heldRole, Last: m.volume.last,
+			Closed: &under,
+			State:  replication.StateStarting, Origin: m.volume.origin, Held: m.volume.held, HeldRole: m.volume.heldRole, Last: m.volume.last,
 			Assignment: m.assignment, Boot: m.boot, Protocol: replication.Protocol, TLS: agent.TLSDigest(m.mounted.authority, m.mounted.certificate),
 		}
 	}
@@ -240,7 +245,10 @@ func (m *simulatedMember) status() replication.Status {
 		TLS: agent.TLSDigest(m.mounted.authority, m.mounted.certificate),
 	}
 	if m.assignment != nil {
-		status.ObservedUnder, status.Silent = m.assignment.Record.Version(), m.assignment.Silent
+		status.ObservedUnder, status.Silent = under, m.assignment.Silent
+	}
+	if server.SuperReadOnly {
+		status.Closed = &under
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred

@@ -35,7 +35,7 @@ func TestMySQLClusterReplacesAPrimaryThatLostItsVolume(t *testing.T) {
 		return ""
 	})
 	s.settled(t, "db")
-	s.told(t, "db", [2]string{"Warning", string(replication.ReasonReplacingPrimary)}, "db-0 has lost its data")
+	s.told(t, "db", [2]string{"Warning", string(replication.ReasonReplacingPrimary)}, "db-0 is the primary on record but came back with an empty volume")
 	s.told(t, "db", [2]string{"Normal", "PrimaryAppointed"}, "db-1 is the primary of epoch 2")
 	service, err := s.of("services").Get(t.Context(), "db", metav1.GetOptions{})
 	if err != nil {

@@ -114,7 +114,8 @@ func (a *Agent) storeState(kept state) error {
 }
 
 // clone replaces the data with a copy of the primary's. NextStep has just verified with the primary that it has every transaction of this
-// member, except for those that the agent has set aside. From now on this member's data does not count, so that an interrupted copy simply starts again.
+// member, except for those that the agent has set aside. From now on this member's data does not count, so that an interrupted copy simply
+// starts again.
 func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) error {
 	if err := a.keepOrigin(replication.OriginFresh); err != nil {
 		return err

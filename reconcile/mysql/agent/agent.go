@@ -205,9 +205,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		a.reportUnrecorded(observed, err, under)
 		return lookEvery
 	}
-	if err := a.recordReplaced(observed, under); err != nil {
-		a.log.Info("cannot record what this member had as the primary, will try again", "error", err.Error())
-	}
+	a.recordReplaced(observed, under)
 	local := a.localView(observed)
 	if replication.NeedsSource(local) {
 		local.Source = a.lookAtSource(ctx, *local.Assignment)

@@ -25,21 +25,23 @@ type replaced struct {
 }
 
 // recordReplaced records what a former primary has, until it follows another member.
-func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) error {
+func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kept, server := a.kept, observed.Server
 	switch {
 	case kept.Replaced == nil:
-		return nil
+		return
 	case server.Channel.IO == "Yes" && server.Channel.SQL == "Yes":
 		kept.Replaced = nil
 	case kept.Replaced.IsKnown || a.closedUnder(observed, under) == nil || under.version != kept.Held.Version():
-		return nil
+		return
 	default:
 		kept.Replaced = &replaced{Had: server.Executed.Union(server.Pending), IsKnown: true}
 	}
-	return a.storeState(kept)
+	if err := a.storeState(kept); err != nil {
+		a.log.Info("cannot record what this member had as the primary, will try again", "error", err.Error())
+	}
 }
 
 // mostSetAside is how many bytes of binary logs the agent sets aside.

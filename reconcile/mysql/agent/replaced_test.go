@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,10 +75,9 @@ func TestPartsOfBinaryLogsAreSetAside(t *testing.T) {
 			if test.change != nil {
 				test.change(t, layout)
 			}
-			got := ""
-			if err := layout.copyExtents(test.extents, layout.setAsideDir(7)); err != nil {
-				got = err.Error()
-			} else {
+			err := layout.copyExtents(test.extents, layout.setAsideDir(7))
+			got := fmt.Sprint(err)
+			if err == nil {
 				got = read(t, filepath.Join(layout.setAsideDir(7), "binlog.1"))
 			}
 			if !strings.Contains(got, test.want) {

@@ -73,7 +73,7 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 
 		"it has not accepted that it is replaced": {
 			fencedFromDown(t, 3, 1).hears(0, StateStarting, stopped(fencing(1, whole...)), notRunning, func(_ *testing.T, s *Status) { s.Closed = &Version{1, 1} }), fencing(1, whole...)},
-		"it may take writes when it is to be replaced": {
+		"it still takes writes": {
 			fencedFromDown(t, 3, 1).hears(0, StateWriting, stopped(fencing(1, whole...))), fencing(1, whole...)},
 		"its agent does not answer any more": {
 			fencedFromDown(t, 3, 1).silent(0), fencing(1, whole...)},

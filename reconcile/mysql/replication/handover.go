@@ -173,8 +173,8 @@ func (m Member) isClosedUnder(record Record) bool {
 	return m.Status.speaksOurProtocol() && m.Status.Closed != nil && *m.Status.Closed == record.Version()
 }
 
-// isBack reports whether the former primary, which is closed, has everything that was ever acknowledged. One that came back without its data
-// may have an older copy of it by now, and the members that would show that may not answer.
+// isBack reports whether the former primary, which is closed, has everything that was ever acknowledged. One that came back without its
+// data may have an older copy of it by now, and the members that would show that may not answer.
 func (c Cluster) isBack(former Member) bool {
 	if !c.Record.Acknowledges(former.Name) || !former.hasReported() || former.Status.Origin != OriginMember || !former.Status.IsSilent(c.Record) {
 		return false

@@ -1,5 +1,7 @@
 package replication
 
+import "fmt"
+
 // A primary that is replaced may have transactions that no other member has. Its clients were never told that these succeeded: the members
 // that were read for the new primary have everything that was acknowledged (handover.go). So they may be dropped, after a copy of them is
 // kept. Nothing else that a member has alone may be: its agent knows what the member had when it stopped being the primary.
@@ -7,6 +9,18 @@ package replication
 // IsReplaced reports whether a member that holds a record as the primary is replaced by the next record.
 func IsReplaced(held Record, role Role, next Record) bool {
 	return role == RolePrimary && next.FormerPrimary != "" && next.FormerPrimary == held.Primary
+}
+
+// errantStep is the step of a member that does not replicate and has transactions that its primary does not have.
+func errantStep(a Assignment, local Observed, errant GTIDSet) Step {
+	switch {
+	case !local.isUnacknowledged(errant):
+		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
+	case !local.SetAside.Contains(errant):
+		message := fmt.Sprintf("keeps a copy of %d transactions that it made as the primary, and that no client was told had succeeded: %s", errant.Count(), errant)
+		return Step{Verb: VerbSetAside, State: StateCatchingUp, Message: message}
+	}
+	return cloneStep(a)
 }
 
 // isUnacknowledged reports whether the member made these transactions as the primary, and was replaced without them.

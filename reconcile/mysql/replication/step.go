@@ -298,11 +298,9 @@ func attachStep(a Assignment, local Observed) Step {
 	}
 	errant = errant.Subtract(local.Hollow)
 	switch {
-	case !errant.Empty() && !local.isUnacknowledged(errant):
-		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
-	case !local.SetAside.Contains(errant):
-		return Step{Verb: VerbSetAside, State: StateCatchingUp, Message: fmt.Sprintf("keeps a copy of %d transactions that it made as the primary, and that no client was told had succeeded: %s", errant.Count(), errant)}
-	case isCopied || !errant.Empty():
+	case !errant.Empty():
+		return errantStep(a, local, errant)
+	case isCopied:
 		return cloneStep(a)
 	case server.Channel.Configured && server.Channel.follows(a) && local.CredentialsCurrent:
 		return ackedStart(a, server)
