@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/test/sample"
@@ -19,10 +18,7 @@ func TestPrimaryLosesItsVolume(t *testing.T) {
 
 	p.run("delete", "pvc", "data-"+p.cluster+"-0", "-n", p.namespace, "--wait=false")
 	p.run("delete", "pod", p.cluster+"-0", "-n", p.namespace)
-	p.wait("the replica to take over", changeLimit, func(ctx context.Context) (bool, string) {
-		seen := p.field(ctx, "{.status.primary} {.status.epoch} {.status.formerPrimary}")
-		return seen == p.cluster+"-1 2 ", seen + " " + p.field(ctx, readyPath)
-	})
+	p.leads(1, 2)
 	p.hasEvent("ReplacingPrimary", p.cluster+"-0 is the primary on record but came back with an empty volume")
 	p.goesOn(w)
 	p.settled(2)

@@ -13,10 +13,16 @@ import (
 // kill sends SIGKILL to the processes of a Pod that run a program, as the kernel's out-of-memory killer or a fault would.
 func kill(t *testing.T, pod, program string) {
 	t.Helper()
+	signal(t, pod, program, syscall.SIGKILL)
+}
+
+// signal sends a signal to the processes of a Pod that run a program.
+func signal(t *testing.T, pod, program string, number syscall.Signal) {
+	t.Helper()
 	numbers := processes(t, pod, program)
-	for _, number := range numbers {
-		if err := syscall.Kill(number, syscall.SIGKILL); err != nil {
-			t.Fatalf("kill %s of %s: %v", program, pod, err)
+	for _, process := range numbers {
+		if err := syscall.Kill(process, number); err != nil {
+			t.Fatalf("send %s to %s of %s: %v", number, program, pod, err)
 		}
 	}
 	if len(numbers) == 0 {

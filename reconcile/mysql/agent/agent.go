@@ -61,8 +61,9 @@ type Agent struct {
 	receivers receivers
 	// measuredAt is when the agent last measured mysqld. Only the loop uses it.
 	measuredAt time.Time
-	// room is the last look at the space of the relay log. Only the loop uses it.
+	// room is the last look at the space of the relay log, ear at what the receiver gets. Only the loop uses them.
 	room replication.RelayLogMonitor
+	ear  replication.Ear
 	// isSettled reports whether the init_file for mysqld's next start is the one for data in use.
 	isSettled bool
 	// failure is why the last step failed, empty if it did not. The agent logs the same failure once.
@@ -277,7 +278,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	if observed.Server.Channel.Refused() {
 		a.pointed = false
 	}
-	a.room = a.room.Observe(now, observed.Server)
+	a.room, a.ear = a.room.Observe(now, observed.Server), a.ear.Observe(now, observed.Server.Channel)
 	local := replication.Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, CredentialsCurrent: a.pointed, DisconnectedFor: now.Sub(a.heard),
 		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.mustLookAtSource(),

@@ -55,7 +55,7 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 	status.AcksEnforced, status.AckClients = step.CertainAcks(local), observed.AckClients
 	status.AcksShortSeconds = a.acksShort(now, observed)
 	status.Acknowledging = a.acknowledges(server)
-	status.LagSeconds = server.Channel.LagSeconds
+	status.LagSeconds, status.SourceSilentSeconds = server.Channel.LagSeconds, int(a.ear.SilentFor(now).Seconds())
 	a.reportKept()
 	return changed
 }

@@ -135,7 +135,7 @@ func (a *Agent) forgetAnswers() {
 	a.status.State, a.status.Closed = replication.StateStarting, nil
 	a.status.Writable, a.status.Acknowledging = false, false
 	a.status.ObservedUnder, a.status.Silent = replication.Version{}, nil
-	a.status.AcksEnforced, a.status.AckClients = 0, 0
+	a.status.AcksEnforced, a.status.AckClients, a.status.SourceSilentSeconds = 0, 0, 0
 	a.status.Transactions.CommitWaitSeconds = 0
 }
 
@@ -178,7 +178,7 @@ func (a *Agent) followStart() {
 	}
 	a.followed = ends
 	a.logbook, a.marked, a.patience = mysqld.HollowJudge{}, time.Time{}, logReadBackoff{}
-	a.room, a.commits, a.stand, a.sentAll = replication.RelayLogMonitor{}, commits{}, commitStand{}, nil
+	a.room, a.ear, a.commits, a.stand, a.sentAll = replication.RelayLogMonitor{}, replication.Ear{}, commits{}, commitStand{}, nil
 	a.survey.last = time.Time{}
 	// It has read the current certificate files, and the agent cannot see when. So the agent makes it load them again.
 	a.tls.unknown()

@@ -3,6 +3,7 @@ package mysqld
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -121,9 +122,27 @@ func (s *Server) observeChannel(ctx context.Context) (replication.Channel, error
 		channel.LagSeconds = &lag
 	}
 	channel.RelayLogSpace, _ = strconv.ParseInt(columns["Relay_Log_Space"], 10, 64)
+	channel.Received = replication.Received{
+		Source: channel.SourceHost, File: columns["Source_Log_File"], Position: columns["Read_Source_Log_Pos"], RelayLogSpace: channel.RelayLogSpace,
+	}
+	if channel.Received.Heartbeats, channel.KnowsReceived, err = s.heartbeats(ctx); err != nil {
+		return channel, err
+	}
 	channel.WaitsForRoom = waitsForRoom(columns["Replica_IO_State"])
 	channel.Retrieved, err = replication.ParseGTIDSet(columns["Retrieved_Gtid_Set"])
 	return channel, err
+}
+
+// heartbeats counts the heartbeats that the receiver has got. It is not known if performance_schema is off.
+func (s *Server) heartbeats(ctx context.Context) (count int64, known bool, err error) {
+	row := s.db.QueryRowContext(ctx, "SELECT COUNT_RECEIVED_HEARTBEATS FROM performance_schema.replication_connection_status WHERE CHANNEL_NAME = ''")
+	switch err := row.Scan(&count); {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, fmt.Errorf("count heartbeats: %w", err)
+	}
+	return count, true, nil
 }
 
 // waitsForRoom reports whether the receiver waits because the relay log has reached relay_log_space_limit. All releases' texts match:

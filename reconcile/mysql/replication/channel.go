@@ -16,6 +16,9 @@ type Channel struct {
 	LagSeconds        *int64
 	// AckActive reports whether the running receiver negotiated semi-synchronous acknowledgements.
 	AckActive bool
+	// Received is how much has arrived, if KnowsReceived.
+	Received      Received
+	KnowsReceived bool
 	// RelayLogSpace is the size of the relay log, in bytes. WaitsForRoom means that the receiver waits until some of it is applied.
 	RelayLogSpace int64
 	WaitsForRoom  bool

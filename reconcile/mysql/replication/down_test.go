@@ -1,6 +1,9 @@
 package replication
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // down is a member whose mysqld has not run for so long that a replica may take over.
 func down(_ *testing.T, s *Status) {
@@ -17,6 +20,17 @@ func notRunning(_ *testing.T, s *Status) {
 func downPrimary(t *testing.T, replicas, acks int) *story {
 	t.Helper()
 	return healthy(t, replicas, acks).hears(0, StateStarting, down)
+}
+
+// hungPrimary is a cluster whose primary db-0 may take writes, and does not answer. So many replicas have got nothing from it for a while.
+func hungPrimary(t *testing.T, silent int, length time.Duration) *story {
+	t.Helper()
+	s := downPrimary(t, 3, 1)
+	s.c.Members[0].Status.Closed = nil
+	for ordinal := 1; ordinal <= silent; ordinal++ {
+		s.c.Members[ordinal].Status.SourceSilentSeconds = int(length.Seconds())
+	}
+	return s
 }
 
 // fencedFromDown is the same cluster once its members have accepted that db-0 is replaced.
@@ -56,10 +70,15 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			fencedFromDown(t, 3, 1).with(func(c *Cluster) { c.Members[1].Status.Version, c.Members[2].Status.Version = "9.7.4", "8.4.6" }),
 			Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: whole[1:], RequiredAcks: 1}},
 
+		"it hangs, and no replica hears it": {
+			hungPrimary(t, 2, SilentAfter), fencing(1, whole...)},
+		"it hangs, and a replica hears it: commits may still return": {
+			hungPrimary(t, 1, SilentAfter), rec(1, 1, whole...)},
+		"it hangs, and no replica has heard it for a moment": {
+			hungPrimary(t, 2, SilentAfter-time.Second), rec(1, 1, whole...)},
+
 		"it has not been down for long": {
 			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.StartingSeconds-- }), rec(1, 1, whole...)},
-		"it may take writes: its agent gets no answer, but it has opened": {
-			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.Closed = nil }), rec(1, 1, whole...)},
 		"its agent does not answer": {
 			downPrimary(t, 3, 1).silent(0), rec(1, 1, whole...)},
 		"its agent may mean something else": {

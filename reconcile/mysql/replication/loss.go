@@ -32,15 +32,32 @@ func (c Cluster) primaryDataLost() (lost string, mayReplace bool) {
 // and a recovery from the redo log may take longer than a replica needs to take over.
 const DownAfter = 10 * time.Second
 
-// primaryDown describes a primary whose mysqld certainly takes no writes and has not answered its agent for too long; empty if it is well,
-// or if that is not certain.
+// SilentAfter is for how long replicas must have got nothing from a primary that hangs. It is less than DownAfter, because they may have got
+// the last heartbeat later than the agent its last answer.
+const SilentAfter = DownAfter - 4*time.Second
+
+// primaryDown describes a primary whose mysqld has not answered its agent for too long, and certainly takes no writes or hangs; empty if it
+// is well, or if that is not certain.
 func (c Cluster) primaryDown() string {
 	status := c.primaryStatus()
-	if !status.speaksOurProtocol() || status.State != StateStarting || status.Closed == nil || time.Duration(status.StartingSeconds)*time.Second < DownAfter {
+	if !status.speaksOurProtocol() || status.State != StateStarting || seconds(status.StartingSeconds) < DownAfter || status.Closed == nil && !c.primaryHangs() {
 		return ""
 	}
 	return fmt.Sprintf("mysqld of the primary %s has not been ready for %d seconds: %s", c.Record.Primary, status.StartingSeconds, status.Message)
 }
+
+// primaryHangs reports whether so many members in sync get nothing from the primary that no commit returns to a client.
+func (c Cluster) primaryHangs() bool {
+	silent := 0
+	for _, member := range c.replicas() {
+		if c.Record.Acknowledges(member.Name) && member.Status.speaksOurProtocol() && seconds(member.Status.SourceSilentSeconds) >= SilentAfter {
+			silent++
+		}
+	}
+	return silent >= c.Record.witnessesNeeded()
+}
+
+func seconds(count int) time.Duration { return time.Duration(count) * time.Second }
 
 // forgot reports whether the primary may have lost what it had when it was chosen: it has not accepted its role since then, and flushes its
 // volume before it does.

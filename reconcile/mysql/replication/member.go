@@ -211,6 +211,8 @@ type Status struct {
 	Acknowledging bool `json:"acknowledging,omitempty"`
 	// LagSeconds is Seconds_Behind_Source; nil when MySQL does not know it.
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
+	// SourceSilentSeconds is for how long this replica has got nothing from its primary, not even a heartbeat; 0 if that is not known.
+	SourceSilentSeconds int `json:"sourceSilentSeconds,omitempty"`
 	// CloneProgress is the progress of a running copy, in percent.
 	CloneProgress *int `json:"cloneProgress,omitempty"`
 	// OtherEngines, of a primary, are its tables whose engine is not InnoDB; nil until it has searched for them.

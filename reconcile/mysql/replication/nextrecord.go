@@ -55,7 +55,7 @@ func fewerMembers(c Cluster) Record {
 func degrade(c Cluster) Record {
 	status := c.primaryStatus()
 	short := status != nil && status.State == StateWriting && status.AckClients < c.Record.RequiredAcks
-	if !short || !c.Durability.Continue || time.Duration(status.AcksShortSeconds)*time.Second < c.Durability.Grace {
+	if !short || !c.Durability.Continue || seconds(status.AcksShortSeconds) < c.Durability.Grace {
 		return c.Record
 	}
 	next := c.Record

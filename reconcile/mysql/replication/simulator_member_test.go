@@ -92,7 +92,8 @@ func (v *volume) has() transactions {
 // server is a running mysqld.
 type server struct {
 	up, readOnly         bool
-	start                int // counts starts
+	hung                 bool // it does nothing, and closes no connection
+	start                int  // counts starts
 	sourceAcks           int
 	replicaAcks          bool
 	io, sql              bool // threads are started
@@ -117,6 +118,7 @@ type sidecar struct {
 	shortSince int
 	heard      int
 	startingAt int
+	hearsAt    int
 	pending    *Step
 	view       Observed
 	viewStart  int
@@ -182,7 +184,7 @@ func (m *simulated) killPod() {
 
 // apply applies the oldest received transaction.
 func (m *simulated) apply() {
-	if !m.sql.up || !m.sql.sql || len(m.vol.relay) == 0 {
+	if !m.sql.up || m.sql.hung || !m.sql.sql || len(m.vol.relay) == 0 {
 		return
 	}
 	n := m.vol.relay[0]
@@ -236,14 +238,11 @@ func (w *world) ackClients(m *simulated) int {
 // The agent's turn, as in reconcile/mysql/agent: observe, settle, decide, report. Acting is a separate event.
 func (w *world) look(m *simulated) {
 	a := &m.agent
-	if !m.sql.up {
+	if !m.sql.up || m.sql.hung {
 		if a.status.State != StateStarting {
 			a.status.Boot, a.startingAt = w.token(), w.clock
 		}
-		a.status.State, a.status.Closed = StateStarting, &Version{}
-		if a.assignment != nil {
-			*a.status.Closed = a.assignment.Record.Version()
-		}
+		w.unanswered(m)
 		a.status.Writable, a.status.Acknowledging, a.status.AcksEnforced, a.status.AckClients, a.status.ObservedUnder = false, false, 0, 0, Version{}
 		return
 	}
@@ -255,6 +254,9 @@ func (w *world) look(m *simulated) {
 	}
 	if m.sql.connected {
 		a.heard = w.clock
+	}
+	if source := w.at(m.vol.source); !m.sql.io || source != nil && source.sql.up && !source.sql.hung && !m.cut && !source.cut {
+		a.hearsAt = w.clock
 	}
 	var under Version
 	var silent []string
@@ -322,7 +324,7 @@ func (w *world) serverOf(m *simulated) Server {
 
 func (w *world) sourceOf(m *simulated, a Assignment) *Source {
 	source := w.at(a.SourceAddress)
-	if source == nil || source.name != a.SourceHost || m.cut || source.cut || !source.sql.up || source.sql.readOnly {
+	if source == nil || source.name != a.SourceHost || m.cut || source.cut || !source.sql.up || source.sql.hung || source.sql.readOnly {
 		return &Source{Err: "no route, or it does not lead yet"}
 	}
 	return &Source{ServerUUID: source.uuid, Executed: w.set(source.vol.executed), Pending: w.set(source.logged().without(source.vol.executed)), Purged: w.set(source.vol.purged)}
@@ -367,7 +369,7 @@ func (m *simulated) assign(next Assignment) bool {
 func (w *world) act(m *simulated) {
 	step := m.agent.pending
 	m.agent.pending = nil
-	if step == nil || !m.sql.up || m.sql.start != m.agent.viewStart {
+	if step == nil || !m.sql.up || m.sql.hung || m.sql.start != m.agent.viewStart {
 		return
 	}
 	s := &m.sql
@@ -435,7 +437,7 @@ func (m *simulated) forget(source string) {
 func (w *world) clone(m *simulated) {
 	donor := w.named(m.agent.view.Assignment.SourceHost)
 	m.vol.origin = OriginFresh
-	if donor == nil || m.cut || donor.cut || !donor.sql.up {
+	if donor == nil || m.cut || donor.cut || !donor.sql.up || donor.sql.hung {
 		return
 	}
 	dropped := m.vol.has().without(donor.logged()).without(w.hollow)

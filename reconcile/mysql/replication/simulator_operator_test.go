@@ -73,6 +73,8 @@ func (w *world) ask(p *pass) {
 		status := m.agent.status
 		if status.State == StateStarting {
 			status.StartingSeconds = int(DownAfter.Seconds()) * (w.clock - m.agent.startingAt) / w.patience
+		} else {
+			status.SourceSilentSeconds = int(SilentAfter.Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
 		}
 		member.Status, m.heard = &status, w.clock
 	}
@@ -322,7 +324,7 @@ func (w *world) help() {
 // repair lets every mysqld start again.
 func (w *world) repair() {
 	for _, m := range w.members {
-		m.isBroken = false
+		m.isBroken, m.sql.hung = false, false
 	}
 }
 

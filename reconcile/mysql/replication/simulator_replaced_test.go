@@ -29,3 +29,20 @@ func (w *world) setAside(m *simulated, gtids GTIDSet) {
 	})
 	m.vol.replaced = &former
 }
+
+// unanswered simulates an agent whose mysqld does not answer. Its supervisor knows whether clients may write to it. A mysqld that hangs, may
+// take writes and is not the primary's any more is killed.
+func (w *world) unanswered(m *simulated) {
+	a := &m.agent
+	a.status.State, a.status.Closed = StateStarting, nil
+	if a.assignment != nil && a.assignment.Role == RoleReplica && m.writable() {
+		m.crash()
+	}
+	if m.writable() {
+		return
+	}
+	a.status.Closed = &Version{}
+	if a.assignment != nil {
+		*a.status.Closed = a.assignment.Record.Version()
+	}
+}

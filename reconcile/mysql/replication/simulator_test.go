@@ -276,7 +276,7 @@ func (w *world) kubelet(m *simulated) {
 		w.move(m)
 		w.say("%s: the Pod is at %s", m.name, m.address)
 	case m.pod && !m.agent.up:
-		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock, since: w.clock, startingAt: w.clock}
+		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock, since: w.clock, startingAt: w.clock, hearsAt: w.clock}
 		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, Protocol: Protocol}
 	case m.pod && !m.sql.up && !m.isBroken:
 		w.say("%s: mysqld starts", m.name)
@@ -287,7 +287,7 @@ func (w *world) kubelet(m *simulated) {
 // write simulates a client that tries to commit wherever it can.
 func (w *world) write() {
 	for _, m := range w.running() {
-		if !m.writable() || len(w.ledger) >= w.mayWrite || len(m.sql.waiting) > 3 && w.mayWrite < maxTransactions {
+		if !m.writable() || m.sql.hung || len(w.ledger) >= w.mayWrite || len(m.sql.waiting) > 3 && w.mayWrite < maxTransactions {
 			continue
 		}
 		n := len(w.ledger)
@@ -306,10 +306,13 @@ func (w *world) write() {
 
 // receive is one step of a replica's receiver: it connects, or receives the next transaction and acknowledges it.
 func (w *world) receive(m *simulated) {
-	if !m.sql.up || !m.sql.io {
+	if !m.sql.up || m.sql.hung || !m.sql.io {
 		return
 	}
 	source := w.at(m.vol.source)
+	if source != nil && source.sql.hung {
+		return
+	}
 	if source == nil || m.cut || source.cut || !source.sql.up {
 		m.sql.connected = false
 		return
@@ -395,10 +398,16 @@ func (w *world) replacePod(m *simulated) {
 	w.say("%s: Pod killed", m.name)
 }
 
-// breakMysqld ends the primary's mysqld, perhaps with commits that wait, and it cannot start again for a while.
+// breakMysqld makes the primary's mysqld end, perhaps with commits that wait, and it cannot start again for a while. Or it hangs.
 func (w *world) breakMysqld() {
 	w.repair()
-	if m := w.named(w.record.lastPrimary()); m != nil && w.random.IntN(3) > 0 {
+	m := w.named(w.record.lastPrimary())
+	switch n := w.random.IntN(3); {
+	case m == nil || n == 0:
+	case n == 1 && m.sql.up:
+		w.say("%s: mysqld hangs", m.name)
+		m.sql.hung = true
+	default:
 		w.say("%s: mysqld ends, and cannot start", m.name)
 		m.isBroken = true
 		m.crash()
