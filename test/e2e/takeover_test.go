@@ -10,8 +10,8 @@ import (
 )
 
 // TestReplicaTakesOver: mysqld of the primary crashes and cannot start again. The replica takes over. Once its mysqld can start, the former
-// primary becomes a replica by itself, also if it has commits that no other member has. It takes over in turn when mysqld of the new primary
-// hangs, and that one is killed. Nothing acknowledged is lost.
+// primary becomes a replica by itself, also if it has commits that no other member has. It takes over in turn when mysqld of the new
+// primary hangs, and that one is killed. Nothing acknowledged is lost.
 func TestReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -335,7 +335,7 @@ func (m *simulatedMember) ackClients() int {
 func (m *simulatedMember) act(verb replication.Verb) {
 	channel := &m.volume.channel
 	switch verb {
-	case replication.VerbNone, replication.VerbApplyReceived:
+	case replication.VerbNone, replication.VerbApplyReceived, replication.VerbSetAside: // it has nothing that its successor lacks
 	case replication.VerbSetReadOnly:
 		m.readOnly = true
 	case replication.VerbStopReplica:

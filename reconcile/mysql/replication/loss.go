@@ -32,8 +32,8 @@ func (c Cluster) primaryDataLost() (lost string, mayReplace bool) {
 // and a recovery from the redo log may take longer than a replica needs to take over.
 const DownAfter = 10 * time.Second
 
-// SilentAfter is for how long replicas must have got nothing from a primary that hangs. It is less than DownAfter, because they may have got
-// the last heartbeat later than the agent its last answer.
+// SilentAfter is for how long replicas must have got nothing from a primary that hangs. It is less than DownAfter, because they may have
+// got the last heartbeat later than the agent its last answer.
 const SilentAfter = DownAfter - 4*time.Second
 
 // primaryDown describes a primary whose mysqld has not answered its agent for too long, and certainly takes no writes or hangs; empty if it

@@ -30,8 +30,8 @@ func (w *world) setAside(m *simulated, gtids GTIDSet) {
 	m.vol.replaced = &former
 }
 
-// unanswered simulates an agent whose mysqld does not answer. Its supervisor knows whether clients may write to it. A mysqld that hangs, may
-// take writes and is not the primary's any more is killed.
+// unanswered simulates an agent whose mysqld does not answer. Its supervisor knows whether clients may write to it. A mysqld that hangs,
+// may take writes and is not the primary's any more is killed.
 func (w *world) unanswered(m *simulated) {
 	a := &m.agent
 	a.status.State, a.status.Closed = StateStarting, nil
