@@ -47,7 +47,7 @@ func outcome(cluster v1.MySQLCluster, status v1.MySQLClusterStatus, next time.Du
 
 // eventsOf turns changes of the status into events. Without a change there is no event.
 func eventsOf(before, after v1.MySQLClusterStatus) []reconcile.Event {
-	warnings := []string{protocol.ReasonRestoreAdopted, reasonPrimaryUnavailable, string(replication.ReasonReplacingPrimary), reasonCommitsBlocked, reasonCommitsHang}
+	warnings := []string{protocol.ReasonRestoreAdopted, reasonPrimaryUnavailable, string(replication.ReasonReplacingPrimary), string(replication.ReasonPrimaryDown), reasonCommitsBlocked, reasonCommitsHang}
 	events := report.Events(report.ActionReconcile, before.Conditions, after.Conditions, warnings...)
 	// These two reasons have conditions of their own, whose events report them from the beginning.
 	events = slices.DeleteFunc(events, func(event reconcile.Event) bool {

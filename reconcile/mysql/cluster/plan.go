@@ -199,11 +199,8 @@ func planLabels(in planInput) []action {
 		return nil // no member has a role yet
 	}
 	for _, pod := range in.seen.pods {
-		role := children.RoleReplica
-		if pod.Name == in.decision.Record.Primary {
-			role = children.RolePrimary
-		}
 		has := pod.Labels[children.LabelRole]
+		role := in.roleOf(pod.Name, has)
 		if has == role || pod.DeletionTimestamp != nil {
 			continue
 		}
@@ -211,4 +208,22 @@ func planLabels(in planInput) []action {
 		plan = append(plan, action{verb: verbLabel, kind: "Pod", name: pod.Name, reason: reason, role: role})
 	}
 	return plan
+}
+
+// roleOf returns the role of a member with a Pod. A former primary gets no readers before it has accepted the record: it may run on without
+// a connection to the others, and would serve what was there before.
+func (in planInput) roleOf(member, has string) string {
+	record := in.decision.Record
+	if member == record.Primary {
+		return children.RolePrimary
+	}
+	if has != children.RolePrimary && has != children.RoleFormerPrimary {
+		return children.RoleReplica
+	}
+	for _, seen := range in.seen.members {
+		if seen.Name == member && seen.Status != nil && seen.Status.HeldRole == replication.RoleReplica && seen.Status.Held.Epoch == record.Epoch {
+			return children.RoleReplica
+		}
+	}
+	return children.RoleFormerPrimary
 }

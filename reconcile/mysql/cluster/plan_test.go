@@ -96,7 +96,15 @@ func TestPlansTellWhatAPassDoesAndWhy(t *testing.T) {
 		}, nil},
 		"a Pod with another role": {func(in *planInput) {
 			in.seen.pods[1].Labels[children.LabelRole] = children.RolePrimary
-		}, []string{"label Pod/db-1: from primary to replica"}},
+		}, []string{"label Pod/db-1: from primary to former-primary"}},
+		"a former primary that has accepted that": {func(in *planInput) {
+			in.seen.pods[1].Labels[children.LabelRole] = children.RoleFormerPrimary
+			in.seen.members[1].Status.Held, in.seen.members[1].Status.HeldRole = in.decision.Record, replication.RoleReplica
+		}, []string{"label Pod/db-1: from former-primary to replica"}},
+		"a former primary that does not answer": {func(in *planInput) {
+			in.seen.pods[1].Labels[children.LabelRole] = children.RoleFormerPrimary
+			in.seen.members[1].Status = nil
+		}, nil},
 		"hollow transactions": {func(in *planInput) {
 			in.decision.Matching = &replication.Matching{Primary: "db-0", GTIDs: gtids(t, "4e11fa47-71ca-11e1-9e33-c80aa9429562:1-2")}
 		}, []string{"match transactions on Pod/db-0: replicas wrote 2 that change no row"}},

@@ -232,6 +232,7 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 	return replication.Cluster{
 		Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
 		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
+		Request: cluster.Annotations[AnnotationReplacePrimary],
 		Durability: replication.Durability{
 			Continue: cluster.Spec.Durability.WhenReplicasLost != v1.Block,
 			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,

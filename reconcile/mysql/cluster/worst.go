@@ -13,7 +13,7 @@ import (
 // worstProblem returns the worst problem of the cluster; nil for none. It reports the first one that it finds.
 func (r passResult) worstProblem(writing, complete bool) *report.Problem {
 	note, rolling := r.note(), r.rolling()
-	if found := cmp.Or(urgent(note), r.problem, r.diskFull(writing), r.commitsHang()); found != nil {
+	if found := cmp.Or(r.urgent(note), r.problem, r.diskFull(writing), r.commitsHang()); found != nil {
 		return found
 	}
 	if writing && complete && rolling == nil && r.isOver(note) {
@@ -37,8 +37,8 @@ func (r passResult) worstProblem(writing, complete bool) *report.Problem {
 
 // urgent returns a note that comes before all other problems; nil if it does not. While a primary is replaced, what members lack means
 // nothing.
-func urgent(note *report.Problem) *report.Problem {
-	if note != nil && (note.Stalled || note.Reason == string(replication.ReasonReplacingPrimary)) {
+func (r passResult) urgent(note *report.Problem) *report.Problem {
+	if note != nil && (note.Stalled || note.Reason == string(replication.ReasonReplacingPrimary) || r.decision.Note.Request != "") {
 		return note
 	}
 	return nil
@@ -60,7 +60,20 @@ func (r passResult) note() *report.Problem {
 	if r.decision.Note == nil {
 		return nil
 	}
-	return &report.Problem{Reason: string(r.decision.Note.Reason), Message: r.decision.Note.Message, Stalled: r.decision.Note.Blocked}
+	message := r.decision.Note.Message
+	if request := r.decision.Note.Request; request != "" {
+		message += ". If its node is down for certain, run: " + replaceCommand(children.NamesOf(r.cluster), request)
+	}
+	return &report.Problem{Reason: string(r.decision.Note.Reason), Message: message, Stalled: r.decision.Note.Blocked}
+}
+
+// AnnotationReplacePrimary, on a MySQLCluster, asks for another primary although the agent of the present one does not answer. Its value is
+// the name of the primary and the epoch, so that it asks for no later one.
+const AnnotationReplacePrimary = children.Prefix + "replace-primary"
+
+// replaceCommand returns the command that asks for that.
+func replaceCommand(n children.Names, request string) string {
+	return fmt.Sprintf("kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite", n.Namespace, n.Cluster, AnnotationReplacePrimary, request)
 }
 
 // rolling returns a problem while Kubernetes replaces Pods for new settings, or while members are added or removed. An update that is held

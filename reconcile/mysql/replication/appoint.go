@@ -11,7 +11,7 @@ import (
 func appoint(c Cluster) Decision {
 	decision := Decision{Record: c.Record, Scale: max(c.Scale, c.Replicas)}
 	if silent := c.silentWithOlderData(true); len(silent) > 0 {
-		decision.Note = &Note{ReasonWaitingForMembers, "volumes older than this resource may hold data; the operator waits for their members to answer: " + strings.Join(silent, ", "), false}
+		decision.Note = &Note{Reason: ReasonWaitingForMembers, Message: "volumes older than this resource may hold data; the operator waits for their members to answer: " + strings.Join(silent, ", ")}
 		return decision
 	}
 	former := c.formerMembers()
@@ -25,7 +25,7 @@ func appoint(c Cluster) Decision {
 		chosen, problem = elect(held, former, leftBehind)
 	}
 	if problem != "" {
-		decision.Note = &Note{ReasonAdoptionBlocked, problem, true}
+		decision.Note = &Note{Reason: ReasonAdoptionBlocked, Message: problem, Blocked: true}
 		return decision
 	}
 	decision.Record = Record{Epoch: held.Epoch + 1, Revision: c.nextRevision(), Primary: chosen, InSync: []string{chosen}}
@@ -34,7 +34,7 @@ func appoint(c Cluster) Decision {
 
 func appointFirst(c Cluster, decision Decision) Decision {
 	if len(c.Members) == 0 || !c.Members[0].hasReported() {
-		decision.Note = &Note{ReasonWaitingForMembers, "the operator waits for the first member to start", false}
+		decision.Note = &Note{Reason: ReasonWaitingForMembers, Message: "the operator waits for the first member to start"}
 		return decision
 	}
 	decision.Record = Record{Epoch: newestHeld(c.Members).Epoch + 1, Revision: c.nextRevision(), Primary: c.Members[0].Name}

@@ -21,6 +21,8 @@ type Cluster struct {
 	Durability Durability
 	// CopyLimit limits how fast a new member copies the primary's data, in bytes per second; 0 means DefaultCopyLimit.
 	CopyLimit int64
+	// Request is the request of a user to replace a primary whose agent does not answer (Record.request); empty for none.
+	Request string
 }
 
 // Durability is the policy for the time when too few replicas are left to acknowledge commits.
@@ -76,7 +78,7 @@ const (
 	ReasonAdoptionBlocked Reason = "AdoptionBlocked"
 	// ReasonPrimaryDataLost: the primary on record came back without data that it had.
 	ReasonPrimaryDataLost Reason = "PrimaryDataLost"
-	// ReasonPrimaryDown: mysqld of the primary does not run, and no other member may take over.
+	// ReasonPrimaryDown: mysqld of the primary does not run, or its agent does not answer, and no other member may take over by itself.
 	ReasonPrimaryDown Reason = "PrimaryDown"
 	// ReasonReplacingPrimary: another member takes over from a primary that has lost its data, or whose mysqld does not run.
 	ReasonReplacingPrimary Reason = "ReplacingPrimary"
@@ -90,11 +92,13 @@ const (
 	ReasonAgentRelease Reason = "AgentOfAnotherRelease"
 )
 
-// Note is a reason with its message. Blocked means that nothing changes until a user acts.
+// Note is a reason with its message. Blocked means that nothing changes until a user acts. Request is what a user may ask for in this
+// situation (Cluster.Request); empty for nothing.
 type Note struct {
 	Reason  Reason
 	Message string
 	Blocked bool
+	Request string
 }
 
 // Decide returns what must be true next.
@@ -116,7 +120,7 @@ func decide(c Cluster) Decision {
 	if lost, mayReplace := c.primaryDataLost(); mayReplace {
 		return c.replacePrimary(decision, lost)
 	} else if lost != "" {
-		decision.Note = &Note{ReasonPrimaryDataLost, lost, true}
+		decision.Note = &Note{Reason: ReasonPrimaryDataLost, Message: lost, Blocked: true}
 		return decision
 	}
 	if c.heldLater() == c.Record.Primary {
@@ -124,12 +128,8 @@ func decide(c Cluster) Decision {
 		decision.Note = heldLaterNote(primary, c.Record)
 		return decision
 	}
-	if down := c.primaryDown(); down != "" {
-		problem := c.whyNotReplaced()
-		if problem == "" {
-			return c.fence(decision, down)
-		}
-		decision.Note = &Note{ReasonPrimaryDown, down + "; no replica takes over: " + problem, false}
+	if decision = c.replaceDown(decision); decision.Record.FormerPrimary != "" {
+		return decision
 	}
 	wanted := assignments(c)
 	next := nextRecord(c)
@@ -256,16 +256,16 @@ func acknowledges(member Member) bool {
 func scale(c Cluster) (int, *Note) {
 	primary, _ := c.member(c.Record.Primary)
 	if !c.wanted(primary) {
-		return max(c.Scale, primary.Ordinal+1), &Note{ReasonPrimaryWouldLeave, "scaling in would remove " + primary.Name + ", which is the primary; raise spec.replicas again", true}
+		return max(c.Scale, primary.Ordinal+1), &Note{Reason: ReasonPrimaryWouldLeave, Message: "scaling in would remove " + primary.Name + ", which is the primary; raise spec.replicas again", Blocked: true}
 	}
 	if c.Replicas >= c.Scale {
 		return c.Replicas, nil
 	}
 	if primary.Status == nil || primary.Status.State != StateWriting {
-		return c.Scale, &Note{ReasonScalingIn, "scaling in waits for the primary " + primary.Name, false}
+		return c.Scale, &Note{Reason: ReasonScalingIn, Message: "scaling in waits for the primary " + primary.Name}
 	}
 	if primary.Status.AcksEnforced > FullAcks(c.Replicas) {
-		return c.Scale, &Note{ReasonScalingIn, "scaling in waits for the primary " + primary.Name + " to ask for fewer acknowledgements", false}
+		return c.Scale, &Note{Reason: ReasonScalingIn, Message: "scaling in waits for the primary " + primary.Name + " to ask for fewer acknowledgements"}
 	}
 	return c.Replicas, nil
 }

@@ -33,6 +33,12 @@ func hungPrimary(t *testing.T, silent int, length time.Duration) *story {
 	return s
 }
 
+// asking is the same cluster with a user's request.
+func asking(s *story, request string) *story {
+	s.c.Request = request
+	return s
+}
+
 // fencedFromDown is the same cluster once its members have accepted that db-0 is replaced.
 func fencedFromDown(t *testing.T, replicas, acks int) *story {
 	t.Helper()
@@ -77,6 +83,27 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 		"it hangs, and no replica has heard it for a moment": {
 			hungPrimary(t, 2, SilentAfter-time.Second), rec(1, 1, whole...)},
 
+		"its agent does not answer, and a user asks for another primary": {
+			asking(downPrimary(t, 3, 1).lost(0), "db-0.1"), fencing(1, whole...)},
+		"then another member is chosen, although the former primary does not say that it is closed": {
+			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.1"), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
+		"a user asks for it only then": {
+			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.2"), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
+		"a user asks, and the primary answers": {
+			asking(healthy(t, 3, 1), "db-0.1"), rec(1, 1, whole...)},
+		"a user asks, and the primary has not answered for a moment": {
+			asking(downPrimary(t, 3, 1).silent(0), "db-0.1"), rec(1, 1, whole...)},
+		"a user has asked to replace another one": {
+			asking(downPrimary(t, 3, 1).lost(0), "db-1.1"), rec(1, 1, whole...)},
+		"a user has asked in an earlier epoch": {
+			asking(downPrimary(t, 3, 1).lost(0), "db-0.0"), rec(1, 1, whole...)},
+		"a user asks, and commits needed no acknowledgement": {
+			asking(downPrimary(t, 3, 0).lost(0), "db-0.1"), rec(1, 0, whole...)},
+		"a user asks, and the former primary answers: it must say that it is closed": {
+			asking(fencedFromDown(t, 3, 1).hears(0, StateWriting), "db-0.2"), fencing(1, whole...)},
+		"a user has asked for it long ago": {
+			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.0"), fencing(1, whole...)},
+
 		"it has not been down for long": {
 			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.StartingSeconds-- }), rec(1, 1, whole...)},
 		"its agent does not answer": {
@@ -110,5 +137,9 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 		})
 	}
 	wantNote(t, downPrimary(t, 3, 0), ReasonPrimaryDown, false, "db-0", "10 seconds", "no replica takes over", "on the primary alone")
+	wantNote(t, downPrimary(t, 3, 1).lost(0), ReasonPrimaryDown, false, "db-0", "30 seconds", "a replica can take over")
+	if note := Decide(fencedFromDown(t, 3, 1).lost(0).c).Note; note.Request != "db-0.2" {
+		t.Errorf("users may ask for %q", note.Request)
+	}
 	wantNote(t, fencedFromDown(t, 3, 1).silent(0), ReasonReplacingPrimary, false, "db-0", "its agent must answer")
 }

@@ -15,8 +15,8 @@ import (
 // of them are fenced and read, together they have every acknowledged commit. The second record names the new primary: one that has
 // everything that they have.
 //
-// No member is chosen before the former primary has accepted the first record and certainly takes no writes. If it is back with its data
-// meanwhile, and no other member can take over, it continues.
+// No member is chosen before the former primary has accepted the first record and certainly takes no writes, or a user has said that it
+// need not. If it is back with its data meanwhile, and no other member can take over, it continues.
 //
 // Any operator can continue from either record.
 
@@ -24,7 +24,7 @@ import (
 func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 	decision.Scale = max(c.Scale, c.Replicas) // a user may bring members back that must answer
 	if problem := c.whyNotReplaced(); problem != "" {
-		decision.Note = &Note{ReasonPrimaryDataLost, why + "; no replica takes over: " + problem, true}
+		decision.Note = &Note{Reason: ReasonPrimaryDataLost, Message: why + "; no replica takes over: " + problem, Blocked: true}
 		return decision
 	}
 	decision = c.fence(decision, why)
@@ -32,18 +32,47 @@ func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 	return decision
 }
 
+// replaceDown begins to replace a primary whose mysqld does not run, if enough members answer. While its agent does not answer, it does so
+// only if a user asks for it: the agent cannot say whether mysqld still runs.
+func (c Cluster) replaceDown(decision Decision) Decision {
+	down := c.primaryDown()
+	gone := c.primaryGone()
+	if down == "" && gone == "" {
+		return decision
+	}
+	if problem := c.whyNotReplaced(); problem != "" {
+		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: cmp.Or(down, gone) + "; no replica takes over: " + problem}
+		return decision
+	}
+	if down == "" && !c.isRequested() {
+		message := gone + ", so the operator cannot know whether it still runs; a replica can take over without the loss of an acknowledged commit"
+		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: message, Request: c.Record.request(c.Record.Epoch)}
+		return decision
+	}
+	return c.fence(decision, cmp.Or(down, gone+", and a user asked for it"))
+}
+
+// request is what a user asks for to replace the last primary of this record, whose agent does not answer.
+func (r Record) request(epoch int64) string { return fmt.Sprintf("%s.%d", r.lastPrimary(), epoch) }
+
+// isRequested reports whether a user asks to replace the primary of this epoch, or asked so for the one before it.
+func (c Cluster) isRequested() bool {
+	isBefore := c.Record.FormerPrimary != "" && c.Request == c.Record.request(c.Record.Epoch-1)
+	return isBefore || c.Request == c.Record.request(c.Record.Epoch)
+}
+
 // fence returns the first record of a replacement. why says what is wrong with the primary.
 func (c Cluster) fence(decision Decision, why string) Decision {
 	next := c.Record
 	next.Epoch, next.Revision = max(c.Record.Epoch, newestHeld(c.Members).Epoch)+1, c.nextRevision()
 	next.FormerPrimary, next.Primary, next.Joining = c.Record.Primary, "", nil
-	decision.Record, decision.Note = next, &Note{ReasonReplacingPrimary, "another member takes over from " + next.FormerPrimary + ": " + why, false}
+	decision.Record, decision.Note = next, next.replacing(why)
 	return decision
 }
 
 // replacing returns what users read while the next primary is chosen.
 func (r Record) replacing(waits string) *Note {
-	return &Note{ReasonReplacingPrimary, "another member takes over from " + r.FormerPrimary + ": " + waits, false}
+	return &Note{Reason: ReasonReplacingPrimary, Message: "another member takes over from " + r.FormerPrimary + ": " + waits}
 }
 
 // whyNotReplaced returns why no replica may take over by itself; empty if one may.
@@ -129,8 +158,7 @@ func handOver(c Cluster) Decision {
 	}
 	decision.Assignments = fences(c)
 	former, _ := c.member(c.Record.FormerPrimary)
-	if !former.isClosedUnder(c.Record) {
-		decision.Note = c.Record.replacing("its agent must answer, and see that its mysqld takes no writes")
+	if decision.Note = c.notClosed(former); decision.Note != nil {
 		return decision
 	}
 	chosen, witnesses, note := c.successor()
@@ -138,7 +166,7 @@ func handOver(c Cluster) Decision {
 	case note == nil:
 		decision.Record = c.chosenRecord(chosen, witnesses)
 		decision.Note = c.Record.replacing(chosen + " becomes the primary")
-	case c.isBack(former):
+	case former.isClosedUnder(c.Record) && c.isBack(former):
 		decision.Record = c.Record.resumed()
 		decision.Note = c.Record.replacing("it is back, and continues")
 	default:
@@ -166,6 +194,19 @@ func (c Cluster) successor() (chosen string, witnesses []Member, note *Note) {
 		return "", nil, note
 	}
 	return chosen, witnesses, nil
+}
+
+// notClosed explains that the former primary may still take writes; nil if it takes none, or a user has asked not to wait for it.
+func (c Cluster) notClosed(former Member) *Note {
+	isGone := former.Status == nil && former.UnheardFor >= LostAfter
+	if former.isClosedUnder(c.Record) || isGone && c.isRequested() {
+		return nil
+	}
+	note := c.Record.replacing("its agent must answer, and see that its mysqld takes no writes")
+	if isGone {
+		note.Request = c.Record.request(c.Record.Epoch)
+	}
+	return note
 }
 
 // isClosedUnder reports whether the member has accepted this very record, and certainly takes no writes since.

@@ -43,7 +43,16 @@ func (c Cluster) primaryDown() string {
 	if !status.speaksOurProtocol() || status.State != StateStarting || seconds(status.StartingSeconds) < DownAfter || status.Closed == nil && !c.primaryHangs() {
 		return ""
 	}
-	return fmt.Sprintf("mysqld of the primary %s has not been ready for %d seconds: %s", c.Record.Primary, status.StartingSeconds, status.Message)
+	return fmt.Sprintf("mysqld of the primary %s has not been ready for more than %d seconds", c.Record.Primary, int(DownAfter.Seconds()))
+}
+
+// primaryGone describes a primary whose agent has not answered for too long; empty if it answers.
+func (c Cluster) primaryGone() string {
+	primary, found := c.member(c.Record.Primary)
+	if !found || primary.Status != nil || primary.UnheardFor < LostAfter {
+		return ""
+	}
+	return fmt.Sprintf("the primary %s has not answered for more than %d seconds", primary.Name, int(LostAfter.Seconds()))
 }
 
 // primaryHangs reports whether so many members in sync get nothing from the primary that no commit returns to a client.

@@ -120,6 +120,6 @@ func (c Cluster) heldLater() string {
 
 func heldLaterNote(member Member, record Record) *Note {
 	held := member.held()
-	return &Note{ReasonRecordOutdated, fmt.Sprintf("member %s holds a later record (epoch %d, revision %d) than this resource (epoch %d, revision %d) and accepts no older one: the resource was restored from an older copy, or the member's volume belongs to another cluster. If the resource is the older one, delete it and apply it again: the operator adopts the data on the volumes as the members know it. If not, give %s its own volume back",
-		member.Name, held.Epoch, held.Revision, record.Epoch, record.Revision, member.Name), true}
+	return &Note{Reason: ReasonRecordOutdated, Message: fmt.Sprintf("member %s holds a later record (epoch %d, revision %d) than this resource (epoch %d, revision %d) and accepts no older one: the resource was restored from an older copy, or the member's volume belongs to another cluster. If the resource is the older one, delete it and apply it again: the operator adopts the data on the volumes as the members know it. If not, give %s its own volume back",
+		member.Name, held.Epoch, held.Revision, record.Epoch, record.Revision, member.Name), Blocked: true}
 }

@@ -49,5 +49,5 @@ func otherProtocolNote(c Cluster) *Note {
 	if len(newer) > 0 {
 		parts = append(parts, "a newer release than the operator: "+strings.Join(newer, ", "))
 	}
-	return &Note{ReasonAgentRelease, fmt.Sprintf("members whose agents are of %s; they keep their roles, but no member joins or leaves the in-sync set on their reports until their agents are replaced. Kubernetes replaces their Pods one by one. If it does not, --agent-image names another release than the operator's, or a Pod that is not ready blocks the replacement: then delete the named Pods, one at a time", strings.Join(parts, "; and of ")), false}
+	return &Note{Reason: ReasonAgentRelease, Message: fmt.Sprintf("members whose agents are of %s; they keep their roles, but no member joins or leaves the in-sync set on their reports until their agents are replaced. Kubernetes replaces their Pods one by one. If it does not, --agent-image names another release than the operator's, or a Pod that is not ready blocks the replacement: then delete the named Pods, one at a time", strings.Join(parts, "; and of "))}
 }

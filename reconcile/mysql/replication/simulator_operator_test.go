@@ -41,7 +41,7 @@ func (w *world) operate() {
 }
 
 func (w *world) beginPass(p *pass) {
-	seen := Cluster{Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Durability: w.policy}
+	seen := Cluster{Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Durability: w.policy, Request: w.request}
 	version := w.version
 	if p.stale {
 		seen.Record, version = w.stale, -1
@@ -107,9 +107,17 @@ func (w *world) decide(p *pass) {
 		w.stale, w.record = w.record, p.decision.Record
 		w.version++
 		w.isReplaced = w.isReplaced || w.record.FormerPrimary != ""
+		w.forsake(w.stale.FormerPrimary)
 		w.letGhostsGo()
 	}
 	*p = pass{}
+}
+
+// forsake notes that a former primary, which another member has replaced at a user's request, may run on until it learns of that.
+func (w *world) forsake(former string) {
+	if m := w.named(former); m != nil && w.request != "" && w.record.Primary != former {
+		m.runsOn = m.writable()
+	}
 }
 
 func (w *world) letGhostsGo() {
@@ -179,7 +187,8 @@ func (w *world) check() {
 func (w *world) checkWriters() {
 	writers := 0
 	for _, m := range w.members {
-		if !m.writable() {
+		m.runsOn = m.runsOn && m.writable()
+		if !m.writable() || m.runsOn {
 			continue
 		}
 		writers++

@@ -102,6 +102,10 @@ type world struct {
 	primaryLost bool
 	// isReplaced means that a primary was replaced, or its volume was lost.
 	isReplaced bool
+	// request is a user's request to replace a primary that does not answer; empty for none. ranOn means that one may have run on after that:
+	// members that were not read may have what it sent them.
+	request string
+	ranOn   bool
 
 	operator  pass
 	note      *Note  // the operator's last note
@@ -336,7 +340,7 @@ func (w *world) receive(m *simulated) {
 		m.vol.retrieved.add(n)
 		m.vol.relay = append(m.vol.relay, n)
 		if m.sql.ackActive && source.sql.sourceAcks > 0 {
-			if !w.record.Acknowledges(m.name) && source != w.zombie {
+			if !w.record.Acknowledges(m.name) && source != w.zombie && !source.runsOn {
 				w.violated("%s acknowledges although the record does not name it", m.name)
 			}
 			source.acknowledged(m, n, w.acknowledge)
@@ -383,6 +387,8 @@ func (w *world) fault() {
 		w.stopApplier(m)
 	case 14:
 		w.breakMysqld()
+	case 15:
+		w.giveUp()
 	default:
 		w.flush(m)
 	}
@@ -412,6 +418,17 @@ func (w *world) breakMysqld() {
 		m.isBroken = true
 		m.crash()
 	}
+}
+
+// giveUp makes the primary deaf to the operator, and perhaps a user asks to replace it. Replicas that are not cut off still follow it.
+func (w *world) giveUp() {
+	primary := w.named(w.record.lastPrimary())
+	if primary == nil || w.random.IntN(2) == 0 {
+		return
+	}
+	w.say("%s: deaf to the operator, and a user asks to replace it", primary.name)
+	primary.deaf = true
+	w.request, w.ranOn = w.record.request(w.record.Epoch), true
 }
 
 // stopApplier stops a replica's applier, as a user does. The replica receives a write behind it, and then the primary's Pod may be
@@ -482,7 +499,7 @@ func (w *world) recreate() {
 		m.pod, m.address, m.deaf, m.cut = false, "", false, false
 	}
 	w.life++
-	w.record, w.stale, w.scale, w.operator = Record{}, Record{}, 0, pass{}
+	w.record, w.stale, w.scale, w.operator, w.request = Record{}, Record{}, 0, pass{}, ""
 	w.version++
 }
 
