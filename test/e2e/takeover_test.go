@@ -5,8 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestReplicaTakesOver: mysqld of the primary crashes and cannot start again. The replica takes over. Once its mysqld can start, the former
@@ -66,4 +72,42 @@ func move(t *testing.T, from, to string) {
 	if err := os.Rename(from, to); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestLostPrimaryIsReplacedOnRequest: all of the primary's Pod is frozen, as if its machine were. The operator says how a user asks for
+// another primary, which takes over. When the machine runs again, the former primary learns of that before any client writes there.
+func TestLostPrimaryIsReplacedOnRequest(t *testing.T) {
+	t.Parallel()
+	sample.Rotate(t, 1)
+	p := newPlace(t)
+	p.start(2)
+	w := p.startWriter()
+	p.goesOn(w)
+	w.end()
+
+	pod := p.cluster + "-0"
+	programs := []string{supervisor.Program, "mysqld", agent.Program}
+	for _, program := range programs {
+		signal(t, pod, program, syscall.SIGSTOP)
+	}
+	thaw := sync.OnceFunc(func() {
+		for _, program := range programs {
+			signal(t, pod, program, syscall.SIGCONT)
+		}
+	})
+	t.Cleanup(thaw)
+	said := p.waitReady("False PrimaryDown", changeLimit)
+	_, command, found := strings.Cut(said, "run: kubectl ")
+	if !found {
+		t.Fatalf("the condition names no command: %s", said)
+	}
+	command, _, _ = strings.Cut(command, " gen=")
+	p.run(strings.Fields(command)...)
+	p.leads(1, 2)
+	db := p.open(p.cluster, p.password)
+	p.nothingLost(w, db)
+	p.exec(db, "INSERT INTO test.numbers VALUES (1000000, 'after it took over')")
+	thaw()
+	p.settled(2)
+	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT note FROM test.numbers WHERE id = 1000000", "after it took over", answerLimit)
 }

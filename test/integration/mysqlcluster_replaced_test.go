@@ -3,11 +3,13 @@ package integration
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	mysqlcluster "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
@@ -24,16 +26,7 @@ func TestMySQLClusterReplacesAPrimaryThatLostItsVolume(t *testing.T) {
 	if err := s.of("pods").Delete(t.Context(), "db-0", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, func(ctx context.Context) string {
-		found, err := s.cluster(ctx, "db")
-		if err != nil {
-			return err.Error()
-		}
-		if status := found.Status; status.Primary != "db-1" || status.Epoch != 2 || status.FormerPrimary != "" {
-			return fmt.Sprintf("the primary of epoch %d is %q, the former one %q: %s", status.Epoch, status.Primary, status.FormerPrimary, why(found).Message)
-		}
-		return ""
-	})
+	s.replaced(t, "db", "db-1")
 	s.settled(t, "db")
 	s.told(t, "db", [2]string{"Warning", string(replication.ReasonReplacingPrimary)}, "db-0 is the primary on record but came back with an empty volume")
 	s.told(t, "db", [2]string{"Normal", "PrimaryAppointed"}, "db-1 is the primary of epoch 2")
@@ -51,4 +44,56 @@ func TestMySQLClusterReplacesAPrimaryThatLostItsVolume(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMySQLClusterReplacesALostPrimaryOnRequest: the operator says how a user asks for it. Readers are not led to the former primary, which
+// may run on, before it knows of that.
+func TestMySQLClusterReplacesALostPrimaryOnRequest(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root, replicas: 3")
+	s.settled(t, "db")
+	s.node.cutOff("db-0", true)
+	asked := s.until(t, "db", string(replication.ReasonPrimaryDown))
+	command := fmt.Sprintf("kubectl -n %s annotate mysqlcluster db %s=db-0.1 --overwrite", s.namespace, mysqlcluster.AnnotationReplacePrimary)
+	if message := why(asked).Message; !strings.Contains(message, command) {
+		t.Errorf("the message %q does not have the command %q", message, command)
+	}
+	s.asks(t, "db", map[string]string{mysqlcluster.AnnotationReplacePrimary: "db-0.1"})
+	s.replaced(t, "db", "db-1")
+	s.hasRole(t, "db-0", "former-primary")
+	s.node.cutOff("db-0", false)
+	s.settled(t, "db")
+	s.hasRole(t, "db-0", "replica")
+}
+
+// hasRole waits until a Pod has the label of this role.
+func (s *site) hasRole(t *testing.T, pod, want string) {
+	t.Helper()
+	soon(t, func(ctx context.Context) string {
+		found, err := s.of("pods").Get(ctx, pod, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if has := found.GetLabels()["cr.mysqloperator.grtl.github.com/role"]; has != want {
+			return fmt.Sprintf("the role of %s is %q, want %q", pod, has, want)
+		}
+		return ""
+	})
+}
+
+// replaced waits until a member is the primary of the second epoch.
+func (s *site) replaced(t *testing.T, cluster, primary string) {
+	t.Helper()
+	soon(t, func(ctx context.Context) string {
+		found, err := s.cluster(ctx, cluster)
+		if err != nil {
+			return err.Error()
+		}
+		if status := found.Status; status.Primary != primary || status.Epoch != 2 || status.FormerPrimary != "" {
+			return fmt.Sprintf("the primary of epoch %d is %q, the former one %q: %s", status.Epoch, status.Primary, status.FormerPrimary, why(found).Message)
+		}
+		return ""
+	})
 }

@@ -21,8 +21,9 @@ const (
 	LabelRole = Prefix + "role"
 	// RolePrimary is the role of the member that takes writes.
 	RolePrimary = "primary"
-	// RoleReplica is the role of each other member, RoleFormerPrimary that of a former primary that may not know of that.
-	RoleReplica       = "replica"
+	// RoleReplica is the role of each other member.
+	RoleReplica = "replica"
+	// RoleFormerPrimary is the role of a former primary that may not know that it is none any more.
 	RoleFormerPrimary = "former-primary"
 
 	labelName = "app.kubernetes.io/name"
