@@ -56,11 +56,12 @@ func TestMySQLClusterReplacesALostPrimaryOnRequest(t *testing.T) {
 	s.settled(t, "db")
 	s.node.cutOff("db-0", true)
 	asked := s.until(t, "db", string(replication.ReasonPrimaryDown))
-	command := fmt.Sprintf("kubectl -n %s annotate mysqlcluster db %s=db-0.1 --overwrite", s.namespace, mysqlcluster.AnnotationReplacePrimary)
+	request := fmt.Sprintf("db-0.1.%d", asked.Status.Revision)
+	command := fmt.Sprintf("kubectl -n %s annotate mysqlcluster db %s=%s --overwrite", s.namespace, mysqlcluster.AnnotationReplacePrimary, request)
 	if message := why(asked).Message; !strings.Contains(message, command) {
 		t.Errorf("the message %q does not have the command %q", message, command)
 	}
-	s.asks(t, "db", map[string]string{mysqlcluster.AnnotationReplacePrimary: "db-0.1"})
+	s.asks(t, "db", map[string]string{mysqlcluster.AnnotationReplacePrimary: request})
 	s.replaced(t, "db", "db-1")
 	s.hasRole(t, "db-0", "former-primary")
 	s.node.cutOff("db-0", false)

@@ -31,9 +31,10 @@ func Life() (string, error) {
 
 // livingIn returns the state for a life of the member. mysqld writes its relay log without flushing it (sync_relay_log), and the operating
 // system flushes it later. So a replica whose machine or volume has failed may have lost transactions that it has acknowledged. A primary
-// flushes its binary log with every commit.
+// flushes its binary log with every commit. So does one that is being replaced: it follows no other member yet.
 func (s state) livingIn(life string) state {
-	if s.Life != "" && s.Life != life && s.HeldRole == replication.RoleReplica {
+	isBeingReplaced := s.Replaced != nil && s.Held.Primary == ""
+	if s.Life != "" && s.Life != life && s.HeldRole == replication.RoleReplica && !isBeingReplaced {
 		s.IsForgetful = true
 	}
 	s.Life = life

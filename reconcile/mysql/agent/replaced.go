@@ -17,7 +17,8 @@ import (
 
 // replaced is what a member that was replaced as the primary had.
 type replaced struct {
-	// Had are the transactions that the member had when its mysqld was first seen to refuse writes after that, if IsKnown.
+	// Had are the transactions that the member had made itself when its mysqld was first seen to refuse writes after that, if IsKnown. A copy
+	// that replaces its data gives it another server_uuid.
 	Had     replication.GTIDSet `json:"had,omitzero"`
 	IsKnown bool                `json:"known,omitempty"`
 	// SetAside are those of them that are in a folder of the volume (setAside).
@@ -37,7 +38,7 @@ func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 	case kept.Replaced.IsKnown || a.closedUnder(observed, under) == nil || under.version != kept.Held.Version():
 		return
 	default:
-		kept.Replaced = &replaced{Had: server.Executed.Union(server.Pending), IsKnown: true}
+		kept.Replaced = &replaced{Had: server.Executed.Union(server.Pending).OfServer(server.ServerUUID), IsKnown: true}
 	}
 	if err := a.storeState(kept); err != nil {
 		a.log.Info("cannot record what this member had as the primary, will try again", "error", err.Error())

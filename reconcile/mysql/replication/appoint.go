@@ -147,9 +147,9 @@ func worthHaving(members []Member) GTIDSet {
 // primary is not readable, that holds only if every existing volume is readable: a member that was away holds an old record, and the
 // members that this record names may not be the ones that acknowledged last.
 func enoughRead(held Record, former []Member, leftBehind []string) string {
-	replicasRead := 0
+	replicasRead, mayBeReplaced := 0, held.mayBeReplacedBy(leftBehind)
 	for _, member := range former {
-		if held.isWhole(member, former) {
+		if held.isWhole(member, former) && !mayBeReplaced {
 			return ""
 		}
 		if member.Name != held.FormerPrimary && held.Acknowledges(member.Name) && !member.Status.IsForgetful {
@@ -157,14 +157,38 @@ func enoughRead(held Record, former []Member, leftBehind []string) string {
 		}
 	}
 	switch {
-	case len(leftBehind) > 0 && held.lastPrimary() == "":
-		return fmt.Sprintf("the retained volumes do not show which of them was the primary's, and spec.replicas does not include these members: %s; raise spec.replicas so that all are read", strings.Join(leftBehind, ", "))
 	case len(leftBehind) > 0:
-		return fmt.Sprintf("the data of the former primary %s was not read, and spec.replicas does not include these members: %s; raise spec.replicas so that all are read, because one of them may have commits that are missing on the others", held.lastPrimary(), strings.Join(leftBehind, ", "))
+		return notRead(held, strings.Join(leftBehind, ", "), mayBeReplaced)
 	case held.lastPrimary() == "", held.RequiredAcks > 0 && replicasRead >= held.witnessesNeeded():
 		return ""
 	}
 	return fmt.Sprintf("the data of the former primary %s was not found, and acknowledged commits may be missing on the others%s; restore the volume of %s", held.lastPrimary(), forgetful(former), held.lastPrimary())
+}
+
+// notRead explains that the members that spec.replicas does not include must be read.
+func notRead(held Record, members string, mayBeReplaced bool) string {
+	former, all := held.lastPrimary(), "spec.replicas does not include these members"
+	switch {
+	case former == "":
+		return fmt.Sprintf("the retained volumes do not show which of them was the primary's, and %s: %s; raise spec.replicas so that all are read", all, members)
+	case mayBeReplaced:
+		return fmt.Sprintf("%s was the primary, and %s, which may have replaced it: %s; raise spec.replicas so that all are read", former, all, members)
+	}
+	return fmt.Sprintf("the data of the former primary %s was not read, and %s: %s; raise spec.replicas so that all are read, because one of them may have commits that are missing on the others", former, all, members)
+}
+
+// mayBeReplacedBy reports whether members that were not read are enough to have replaced the primary without one that was read. They may
+// have required more acknowledgements by then than this record says, and so fewer members.
+func (r Record) mayBeReplacedBy(unread []string) bool {
+	others := removed(r.InSync, r.lastPrimary())
+	r.RequiredAcks = max(r.RequiredAcks, FullAcks(len(r.InSync)))
+	count := 0
+	for _, name := range others {
+		if slices.Contains(unread, name) {
+			count++
+		}
+	}
+	return count > 0 && count >= r.witnessesNeeded()
 }
 
 // isWhole reports whether the member has everything that was ever acknowledged: it was the last primary. One that was being replaced must

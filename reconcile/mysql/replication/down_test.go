@@ -84,25 +84,35 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			hungPrimary(t, 2, SilentAfter-time.Second), rec(1, 1, whole...)},
 
 		"its agent does not answer, and a user asks for another primary": {
-			asking(downPrimary(t, 3, 1).lost(0), "db-0.1"), fencing(1, whole...)},
+			asking(downPrimary(t, 3, 1).lost(0), "db-0.1.1"), fencing(1, whole...)},
 		"then another member is chosen, although the former primary does not say that it is closed": {
-			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.1"), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
+			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.1.1"), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
 		"a user asks for it only then": {
-			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.2"), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
-		"a user asks, and the primary answers": {
-			asking(healthy(t, 3, 1), "db-0.1"), rec(1, 1, whole...)},
+			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.2.2"), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
+		"a user asks, and the primary answers: the request does not hold for later": {
+			asking(healthy(t, 3, 1), "db-0.1.1"), Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: whole, RequiredAcks: 1}},
 		"a user asks, and the primary has not answered for a moment": {
-			asking(downPrimary(t, 3, 1).silent(0), "db-0.1"), rec(1, 1, whole...)},
+			asking(downPrimary(t, 3, 1).silent(0), "db-0.1.1"), rec(1, 1, whole...)},
 		"a user has asked to replace another one": {
-			asking(downPrimary(t, 3, 1).lost(0), "db-1.1"), rec(1, 1, whole...)},
+			asking(downPrimary(t, 3, 1).lost(0), "db-1.1.1"), rec(1, 1, whole...)},
 		"a user has asked in an earlier epoch": {
-			asking(downPrimary(t, 3, 1).lost(0), "db-0.0"), rec(1, 1, whole...)},
+			asking(downPrimary(t, 3, 1).lost(0), "db-0.0.1"), rec(1, 1, whole...)},
 		"a user asks, and commits needed no acknowledgement": {
-			asking(downPrimary(t, 3, 0).lost(0), "db-0.1"), rec(1, 0, whole...)},
+			asking(downPrimary(t, 3, 0).lost(0), "db-0.1.1"), rec(1, 0, whole...)},
 		"a user asks, and the former primary answers: it must say that it is closed": {
-			asking(fencedFromDown(t, 3, 1).hears(0, StateWriting), "db-0.2"), fencing(1, whole...)},
+			asking(fencedFromDown(t, 3, 1).hears(0, StateWriting), "db-0.2.2"), fencing(1, whole...)},
 		"a user has asked for it long ago": {
-			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.0"), fencing(1, whole...)},
+			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.0.1"), fencing(1, whole...)},
+
+		"the member that has everything has not applied all of it": {
+			downPrimary(t, 3, 1).hears(1, StateReplicating, has("A:1-12"), func(t *testing.T, s *Status) { t.Helper(); s.Executed = gtids(t, "A:1-11") }), rec(1, 1, whole...)},
+		"its applier has failed": {
+			downPrimary(t, 3, 1).hears(1, StateBroken, has("A:1-12")), rec(1, 1, whole...)},
+		"the applier of another one has failed": {
+			downPrimary(t, 3, 1).hears(1, StateBroken), fencing(1, whole...)},
+		"it answers, and cannot accept that it is replaced: a user says so": {
+			asking(fencedFromDown(t, 3, 1).hears(0, StateStarting).with(func(c *Cluster) { c.Members[0].UnfencedFor = LostAfter }), "db-0.2.2"),
+			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
 
 		"it has not been down for long": {
 			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.StartingSeconds-- }), rec(1, 1, whole...)},
@@ -138,8 +148,28 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 	}
 	wantNote(t, downPrimary(t, 3, 0), ReasonPrimaryDown, false, "db-0", "10 seconds", "no replica takes over", "on the primary alone")
 	wantNote(t, downPrimary(t, 3, 1).lost(0), ReasonPrimaryDown, false, "db-0", "30 seconds", "a replica can take over")
-	if note := Decide(fencedFromDown(t, 3, 1).lost(0).c).Note; note.Request != "db-0.2" {
+	if note := Decide(fencedFromDown(t, 3, 1).lost(0).c).Note; note.Request != "db-0.2.2" {
 		t.Errorf("users may ask for %q", note.Request)
 	}
 	wantNote(t, fencedFromDown(t, 3, 1).silent(0), ReasonReplacingPrimary, false, "db-0", "its agent must answer")
+}
+
+// TestDecideDoesNotAdoptAPrimaryThatMayBeReplaced: the members that were not read are enough to have replaced it, without its knowledge.
+func TestDecideDoesNotAdoptAPrimaryThatMayBeReplaced(t *testing.T) {
+	t.Parallel()
+	adopting := func(replicas, acks int, inSync ...string) *story {
+		s := wanting(t, 3).scaled(3).older(0, 1, 2)
+		s.c.Replicas = replicas
+		held := rec(5, acks, inSync...)
+		for ordinal := range replicas {
+			s.hears(ordinal, StateWaiting, holding(held))
+		}
+		return s
+	}
+	whole := []string{"db-0", "db-1", "db-2"}
+	wantNote(t, adopting(1, 1, whole...), ReasonAdoptionBlocked, true, "may have replaced it: db-1, db-2", "spec.replicas")
+	wantNote(t, adopting(1, 0, whole...), ReasonAdoptionBlocked, true, "may have replaced it")
+	wantNote(t, adopting(1, 1, "db-0", "db-1"), ReasonAdoptionBlocked, true, "may have replaced it")
+	wantRecord(t, adopting(2, 1, whole...), rec(6, 0, "db-0"))
+	wantRecord(t, adopting(1, 0, "db-0"), rec(6, 0, "db-0"))
 }

@@ -40,25 +40,28 @@ func (c Cluster) replaceDown(decision Decision) Decision {
 	if down == "" && gone == "" {
 		return decision
 	}
-	if problem := c.whyNotReplaced(); problem != "" {
+	if problem := cmp.Or(c.whyNotReplaced(), c.whyNotSoon()); problem != "" {
 		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: cmp.Or(down, gone) + "; no replica takes over: " + problem}
 		return decision
 	}
 	if down == "" && !c.isRequested() {
 		message := gone + ", so the operator cannot know whether it still runs; a replica can take over without the loss of an acknowledged commit"
-		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: message, Request: c.Record.request(c.Record.Epoch)}
+		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: message, Request: c.Record.request()}
 		return decision
 	}
 	return c.fence(decision, cmp.Or(down, gone+", and a user asked for it"))
 }
 
-// request is what a user asks for to replace the last primary of this record, whose agent does not answer.
-func (r Record) request(epoch int64) string { return fmt.Sprintf("%s.%d", r.lastPrimary(), epoch) }
+// request is what a user asks for to replace the last primary of this very record, whose agent does not answer.
+func (r Record) request() string {
+	return fmt.Sprintf("%s.%d.%d", r.lastPrimary(), r.Epoch, r.Revision)
+}
 
-// isRequested reports whether a user asks to replace the primary of this epoch, or asked so for the one before it.
+// isRequested reports whether a user asks to replace the primary of this record, or has asked so under the one before it.
 func (c Cluster) isRequested() bool {
-	isBefore := c.Record.FormerPrimary != "" && c.Request == c.Record.request(c.Record.Epoch-1)
-	return isBefore || c.Request == c.Record.request(c.Record.Epoch)
+	before := c.Record
+	before.Epoch, before.Revision = before.Epoch-1, before.Revision-1
+	return c.Request == c.Record.request() || c.Record.FormerPrimary != "" && c.Request == before.request()
 }
 
 // fence returns the first record of a replacement. why says what is wrong with the primary.
@@ -94,6 +97,24 @@ func (c Cluster) whyNotReplaced() string {
 	}
 	if choose(c.Record.Primary, witnesses) == "" {
 		return rowsMissing(c.Record.Primary, witnesses)
+	}
+	return ""
+}
+
+// whyNotSoon returns why the member that would take over could not lead at once; empty if it can. A primary that is only down may be back
+// sooner.
+func (c Cluster) whyNotSoon() string {
+	witnesses := c.bySuitability(c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.speaksOurProtocol() }))
+	name, undecided := electFrom(c.Record.Primary, witnesses)
+	if undecided != "" {
+		return undecided
+	}
+	chosen, _ := c.member(name)
+	switch {
+	case chosen.Status.State == StateBroken:
+		return "the applier of " + name + ", which has everything, has failed"
+	case !chosen.Status.Executed.Contains(chosen.Status.Received):
+		return name + ", which has everything, has not applied all of it yet"
 	}
 	return ""
 }
@@ -198,13 +219,14 @@ func (c Cluster) successor() (chosen string, witnesses []Member, note *Note) {
 
 // notClosed explains that the former primary may still take writes; nil if it takes none, or a user has asked not to wait for it.
 func (c Cluster) notClosed(former Member) *Note {
-	isGone := former.Status == nil && former.UnheardFor >= LostAfter
-	if former.isClosedUnder(c.Record) || isGone && c.isRequested() {
+	isLate := former.Status == nil && former.UnheardFor >= LostAfter || former.UnfencedFor >= LostAfter
+	hasLostData := !c.Record.Acknowledges(c.Record.FormerPrimary) // its agent does not let it take writes
+	if hasLostData || former.isClosedUnder(c.Record) || isLate && c.isRequested() {
 		return nil
 	}
 	note := c.Record.replacing("its agent must answer, and see that its mysqld takes no writes")
-	if isGone {
-		note.Request = c.Record.request(c.Record.Epoch)
+	if isLate {
+		note.Request = c.Record.request()
 	}
 	return note
 }
@@ -236,13 +258,13 @@ func (c Cluster) bySuitability(members []Member) []Member {
 	rank := func(member Member) (int, int64) {
 		rank := 0
 		if member.Status.State == StateBroken {
-			rank++
+			rank += 4
 		}
 		if slices.ContainsFunc(members, func(other Member) bool { return IsOlderSeries(other.Status.Version, member.Status.Version) }) {
-			rank += 2 // MySQL supports no replica that is older than its source (manual, "Replication Compatibility Between MySQL Versions")
+			rank++ // MySQL supports no replica that is older than its source (manual, "Replication Compatibility Between MySQL Versions")
 		}
 		if !c.wanted(member) {
-			rank += 4
+			rank += 2
 		}
 		return rank, member.Status.Received.Subtract(member.Status.Executed).Count()
 	}

@@ -83,6 +83,12 @@ func TestDecideReplacesAPrimaryThatLostItsData(t *testing.T) {
 			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1"}}},
 		"the member that was chosen lost power before it could lead: it is replaced as well": {
 			chosenForgets(t), Record{Epoch: 3, Revision: 4, FormerPrimary: "db-1", InSync: []string{"db-2"}, RequiredAcks: 1}},
+		"the former primary is away again: without its data it cannot take writes": {
+			fenced(t, 3, 1).silent(0), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1", "db-2"}, RequiredAcks: 1}},
+		"one whose applier has failed comes after one with a newer MySQL": {
+			fenced(t, 3, 1).hears(1, StateBroken, stopped(fencing(1, "db-1", "db-2"))).with(func(c *Cluster) {
+				c.Members[1].Status.Version, c.Members[2].Status.Version = "8.4.6", "9.7.4"
+			}), Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: []string{"db-1", "db-2"}, RequiredAcks: 1}},
 		"five members, one of which does not answer": {
 			fenced(t, 5, 2).silent(4), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1", "db-2", "db-3"}, RequiredAcks: 2}},
 		"a member that is not in sync is not chosen, whatever it has": {

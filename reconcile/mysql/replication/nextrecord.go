@@ -18,6 +18,7 @@ func nextRecord(c Cluster) Record {
 		dismiss,      // a member that the user does not want may not follow any more
 		admit,        // a member certainly does not acknowledge: it may follow the primary
 		join,         // a replica has caught up: it may acknowledge from now on
+		outdate,      // a user has asked to replace a primary that is back
 		raise,        // the primary enforces more acknowledgements than promised, and enough replicas hold its data
 	}
 	for _, apply := range rules {
@@ -26,6 +27,16 @@ func nextRecord(c Cluster) Record {
 		}
 	}
 	return c.Record
+}
+
+// outdate makes a request to replace the primary invalid once the primary answers. Otherwise it would hold for the next time when it does
+// not.
+func outdate(c Cluster) Record {
+	next := c.Record
+	if status := c.primaryStatus(); status != nil && status.State != StateStarting && c.isRequested() {
+		next.Revision++
+	}
+	return next
 }
 
 func (c Cluster) primaryStatus() *Status {

@@ -439,6 +439,8 @@ func (m *simulated) forget(source string) {
 func (w *world) clone(m *simulated) {
 	donor := w.named(m.agent.view.Assignment.SourceHost)
 	m.vol.origin = OriginFresh
+	w.tokens++
+	m.uuid = fmt.Sprintf("%08d-%04d-0000-0000-%012d", m.ordinal, w.tokens%10000, w.tokens)
 	if donor == nil || m.cut || donor.cut || !donor.sql.up || donor.sql.hung {
 		return
 	}

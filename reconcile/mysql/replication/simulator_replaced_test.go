@@ -11,7 +11,12 @@ func (w *world) recordReplaced(m *simulated, local *Observed, under Version) {
 		m.vol.replaced = nil
 		return
 	case !former.isKnown && m.sql.readOnly && under == m.vol.held.Version():
-		m.vol.replaced = &formerPrimary{isKnown: true, had: m.logged()}
+		m.vol.replaced = &formerPrimary{isKnown: true}
+		m.logged().each(func(n int) {
+			if w.ledger[n].uuid == m.uuid {
+				m.vol.replaced.had.add(n)
+			}
+		})
 	}
 	local.HadAsPrimary, local.SetAside = w.set(m.vol.replaced.had), w.set(m.vol.replaced.setAside)
 }

@@ -428,7 +428,7 @@ func (w *world) giveUp() {
 	}
 	w.say("%s: deaf to the operator, and a user asks to replace it", primary.name)
 	primary.deaf = true
-	w.request, w.ranOn = w.record.request(w.record.Epoch), true
+	w.request, w.ranOn = w.record.request(), true
 }
 
 // stopApplier stops a replica's applier, as a user does. The replica receives a write behind it, and then the primary's Pod may be

@@ -78,8 +78,8 @@ type Observed struct {
 	CredentialsCurrent bool
 	// DisconnectedFor is for how long the receiver has not been connected to the primary; 0 while it is connected.
 	DisconnectedFor time.Duration
-	// HadAsPrimary is what the member had when it was replaced as the primary, until it follows another one; otherwise empty. SetAside is the
-	// part of it of which the agent has kept a copy.
+	// HadAsPrimary is what the member had made itself when it was replaced as the primary, until it follows another one; otherwise empty.
+	// SetAside is the part of it of which the agent has kept a copy.
 	HadAsPrimary, SetAside GTIDSet
 	// IsForgetful means that the member may have lost transactions that it has acknowledged, and has not observed its primary since.
 	IsForgetful bool
