@@ -34,7 +34,7 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 		return a.turnToSource(bounded, *local.Assignment, a.local.TurnToSource)
 	}
 	if step.Verb == replication.VerbSetAside {
-		return a.setAside(bounded, step.Errant.Subtract(step.Hollow))
+		return a.setAside(bounded, step.SetAside)
 	}
 	if step.Verb == replication.VerbEnforceAcks {
 		return a.local.EnforceAcks(bounded, local.Assignment.Acks)

@@ -84,8 +84,11 @@ func (a *Agent) maintainDisk(ctx context.Context, ackClients int) {
 	default:
 	}
 	a.mu.Lock()
-	disk, assignment := a.disk(time.Now()), a.assignment
+	disk, assignment, isReplaced := a.disk(time.Now()), a.assignment, a.kept.Replaced != nil
 	a.mu.Unlock()
+	if isReplaced { // the logs may have what must be set aside
+		return
+	}
 	if disk.Level == replication.DiskRoomy || a.purging != nil || time.Since(a.purged) < purgeEvery {
 		return
 	}

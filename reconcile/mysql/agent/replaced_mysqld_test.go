@@ -18,7 +18,7 @@ func TestAReplacedPrimaryRejoinsMysqld(t *testing.T) {
 	former, next := startRealMember(t, ca), startRealMember(t, ca)
 	former.leads(t, 1, 0)
 	root := former.open(t, "root", "root's", nil, ca)
-	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)")
+	execute(t, root, "SET GLOBAL binlog_transaction_compression = ON", "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)")
 	former.admits(t, ca, next)
 	next.follow(t, former, 1)
 	next.isCopied(t)

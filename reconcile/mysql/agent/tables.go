@@ -77,7 +77,7 @@ func (a *Agent) keepCopied(ctx context.Context) error {
 	defer a.mu.Unlock()
 	a.tables.tried, a.tables.due = true, time.Time{}
 	kept := a.kept
-	kept.Data, kept.IsCopied, kept.TablesWithoutRows, kept.Replaced = replication.OriginMember, false, found, nil
+	kept.Data, kept.IsCopied, kept.TablesWithoutRows = replication.OriginMember, false, found
 	if err := a.storeState(kept); err != nil {
 		return err
 	}

@@ -16,13 +16,15 @@ type Received struct {
 	Heartbeats int64
 	File       string
 	Position   string
-	// RelayLogSpace is the size of the relay log, in bytes.
+	// RelayLogSpace is the size of the relay log, in bytes. It shrinks when the applier has finished with a file.
 	RelayLogSpace int64
 }
 
 // Observe returns the ear after another look at the channel.
 func (e Ear) Observe(now time.Time, channel Channel) Ear {
-	if got := channel.Received; channel.IO == "No" || !channel.KnowsReceived || e.since.IsZero() || got != e.got {
+	got := channel.Received
+	e.got.RelayLogSpace = min(e.got.RelayLogSpace, got.RelayLogSpace)
+	if channel.IO == "No" || !channel.KnowsReceived || e.since.IsZero() || got != e.got {
 		return Ear{got, now}
 	}
 	return e

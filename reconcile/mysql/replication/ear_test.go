@@ -27,6 +27,8 @@ func TestAnEarKnowsHowLongItsSourceIsSilent(t *testing.T) {
 		{"a heartbeat", 6, 8, 100, "Yes", 0},
 		{"a part of a large transaction", 16, 8, 900, "Yes", 0},
 		{"nothing again", 20, 8, 900, "Yes", 4},
+		{"the applier has finished with a file", 22, 8, 500, "Yes", 6},
+		{"a part of another transaction", 23, 8, 600, "Yes", 0},
 		{"the receiver is stopped: it need not get anything", 21, 8, 900, "No", 0},
 	} {
 		now, channel := at(step.after, step.heartbeats, step.space, step.io)

@@ -404,7 +404,7 @@ func (w *world) act(m *simulated) {
 	case VerbAcceptWrites:
 		m.vol.origin, s.readOnly = OriginMember, false
 	case VerbSetAside:
-		w.setAside(m, step.Errant.Subtract(step.Hollow))
+		w.setAside(m, step.SetAside)
 	case VerbClone:
 		w.clone(m)
 	case VerbPointToSource:

@@ -121,6 +121,8 @@ type Step struct {
 	// Errant is what the member has and what is missing on its primary, as far as known. Those of them that are also in Hollow change no
 	// row.
 	Errant, Hollow GTIDSet
+	// SetAside is what VerbSetAside keeps a copy of.
+	SetAside GTIDSet
 }
 
 // CertainAcks is how many acknowledgements commits certainly wait for from this observation to the next one: the number in force or, if the
