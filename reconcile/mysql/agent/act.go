@@ -34,7 +34,9 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 		return a.turnToSource(bounded, *local.Assignment, a.local.TurnToSource)
 	}
 	if step.Verb == replication.VerbSetAside {
-		return a.setAside(bounded, step.SetAside)
+		err := a.setAside(bounded, step.SetAside)
+		a.cannotSetAside = err != nil && ctx.Err() == nil
+		return err
 	}
 	if step.Verb == replication.VerbEnforceAcks {
 		return a.local.EnforceAcks(bounded, local.Assignment.Acks)

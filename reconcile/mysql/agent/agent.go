@@ -59,6 +59,8 @@ type Agent struct {
 	sentAll sentAll
 	// receivers are the members that this mysqld allows to follow it. Only the loop uses them.
 	receivers receivers
+	// cannotSetAside reports whether the last attempt to set transactions aside failed. Only the loop uses it.
+	cannotSetAside bool
 	// measuredAt is when the agent last measured mysqld. Only the loop uses it.
 	measuredAt time.Time
 	// room is the last look at the space of the relay log, ear at what the receiver gets. Only the loop uses them.
@@ -283,9 +285,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, CredentialsCurrent: a.pointed, DisconnectedFor: now.Sub(a.heard),
 		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.mustLookAtSource(),
 	}
-	if a.kept.Replaced != nil {
-		local.HadAsPrimary, local.SetAside = a.kept.Replaced.Had, a.kept.Replaced.SetAside
-	}
+	a.viewReplaced(&local)
 	if a.kept.TablesWithoutRows != nil {
 		local.TablesWithoutRows = a.kept.TablesWithoutRows.Tables
 	}

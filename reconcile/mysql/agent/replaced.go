@@ -35,13 +35,20 @@ func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 		return
 	case server.Channel.IO == "Yes" && server.Channel.SQL == "Yes":
 		kept.Replaced = nil
-	case kept.Replaced.IsKnown || a.closedUnder(observed, under) == nil || under.version != kept.Held.Version():
-		return
+	case kept.Replaced.IsKnown || a.closedUnder(observed, under) == nil || a.assignment != nil && under.version != kept.Held.Version():
+		return // an agent that has no assignment yet has found the mark on the volume
 	default:
 		kept.Replaced = &replaced{Had: server.Executed.Union(server.Pending).OfServer(server.ServerUUID), IsKnown: true}
 	}
 	if err := a.storeState(kept); err != nil {
 		a.log.Info("cannot record what this member had as the primary, will try again", "error", err.Error())
+	}
+}
+
+// viewReplaced adds to a view what the next step of a replaced primary depends on. The caller must hold the lock.
+func (a *Agent) viewReplaced(local *replication.Observed) {
+	if kept := a.kept.Replaced; kept != nil {
+		local.HadAsPrimary, local.SetAside, local.CannotSetAside = kept.Had, kept.SetAside, a.cannotSetAside
 	}
 }
 

@@ -93,5 +93,6 @@ func (s *Server) eachEvent(ctx context.Context, file string, visit func(logEvent
 		if len(events) < most || next == began {
 			return nil
 		}
+		most = min(mostEvents, 2*most)
 	}
 }

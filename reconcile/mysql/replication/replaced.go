@@ -17,8 +17,12 @@ func errantStep(a Assignment, local Observed, errant GTIDSet) Step {
 	case !local.isUnacknowledged(errant):
 		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
 	case !local.SetAside.Contains(errant):
+		state := StateCatchingUp
+		if local.CannotSetAside {
+			state = StateErrant
+		}
 		message := fmt.Sprintf("keeps a copy of %d transactions that it made as the primary, and that no client was told had succeeded: %s", errant.Count(), errant)
-		return Step{Verb: VerbSetAside, State: StateCatchingUp, Message: message, SetAside: errant}
+		return Step{Verb: VerbSetAside, State: state, Message: message, SetAside: errant}
 	}
 	return cloneStep(a)
 }

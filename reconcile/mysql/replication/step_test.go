@@ -329,6 +329,8 @@ func TestErrantMembersAreNeverOverwritten(t *testing.T) {
 			verb:  VerbNone, state: StateErrant, says: "3 transactions"},
 		"a replaced primary keeps a copy of what only it has": {
 			scene: replacedPrimary(t, "B:5-6"), verb: VerbSetAside, state: StateCatchingUp, says: "2 transactions"},
+		"it needs help if that fails": {
+			scene: replacedPrimary(t, "B:5-6").with(func(l *Observed) { l.CannotSetAside = true }), verb: VerbSetAside, state: StateErrant, says: "2 transactions"},
 		"then it is copied": {
 			scene: replacedPrimary(t, "B:5-6").with(func(l *Observed) { l.SetAside = gtids(t, "B:5-6") }), verb: VerbClone, state: StateCloning, needsCopy: true},
 		"also if the copy was interrupted": {
