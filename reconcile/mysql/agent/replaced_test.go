@@ -1,14 +1,19 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // TestOnlyAReplacedPrimaryIsMarked: as long as it follows no other member, what it alone has may be unacknowledged.
@@ -95,5 +100,27 @@ func link(t *testing.T, to, file string) {
 	}
 	if err := os.Symlink(to, file); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAMemberSaysForHowLongItStarts: a mysqld that ends because its container stops is not late.
+func TestAMemberSaysForHowLongItStarts(t *testing.T) {
+	t.Parallel()
+	a, long := &Agent{log: logr.Discard()}, time.Now().Add(-time.Minute)
+	a.status.State, a.startingSince = replication.StateStarting, long
+	a.mysqld = supervisor.State{Start: "one", Running: true}
+	a.unanswered(errors.New("refused"), followed{version: replication.Version{Epoch: 3}})
+	if got := a.Status(); got.StartingSeconds < 60 || got.Closed == nil || got.Closed.Epoch != 3 {
+		t.Errorf("a mysqld that does not answer: %d s, closed %v", got.StartingSeconds, got.Closed)
+	}
+	a.mysqld.Stopping = true
+	a.unanswered(errors.New("refused"), followed{})
+	if got := a.Status(); got.StartingSeconds > 1 {
+		t.Errorf("a mysqld that stops: %d s", got.StartingSeconds)
+	}
+	a.mysqld.Open = true
+	a.unanswered(errors.New("refused"), followed{})
+	if got := a.Status(); got.Closed != nil {
+		t.Errorf("a mysqld that may take writes is closed: %v", got.Closed)
 	}
 }

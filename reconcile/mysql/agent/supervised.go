@@ -118,6 +118,9 @@ func (a *Agent) unanswered(err error, under followed) {
 		a.log.Info("mysqld does not answer", "error", err.Error())
 	}
 	a.forgetAnswers()
+	if a.mysqld.Stopping {
+		a.startingSince = a.looked // as long as its container stops, it is not late
+	}
 	if a.isGone || a.mysqld.Running && !a.mysqld.Open {
 		a.status.Closed = &under.version
 	}

@@ -196,9 +196,9 @@ func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Re
 		member := &seen.members[i]
 		isUnfenced := record.FormerPrimary != "" && member.Status != nil && !member.Status.IsSilent(record)
 		if isUnfenced {
-			member.UnfencedFor = r.memory.failures.Waited(key, "unfenced "+member.Name, seen.now)
+			member.UnfencedFor = r.memory.failures.Waited(key, unfenced(member.Name), seen.now)
 		} else {
-			r.memory.failures.End(key, "unfenced "+member.Name)
+			r.memory.failures.End(key, unfenced(member.Name))
 		}
 		if member.Status != nil {
 			r.memory.failures.End(key, unheard(member.Name))
@@ -210,13 +210,17 @@ func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Re
 
 // forgetUnheard forgets for how long members have not answered, because the operator does not ask them at present.
 func (r *reconciler) forgetUnheard(cluster v1.MySQLCluster) {
-	for _, name := range cluster.Status.InSync {
+	for _, name := range append(slices.Clone(cluster.Status.InSync), cluster.Status.FormerPrimary) {
 		r.memory.failures.End(keyOf(cluster), unheard(name))
+		r.memory.failures.End(keyOf(cluster), unfenced(name))
 	}
 }
 
 // unheard names a member that does not answer in the memory of the operator.
 func unheard(member string) string { return "unheard " + member }
+
+// unfenced names a member that has not stopped acknowledging there.
+func unfenced(member string) string { return "unfenced " + member }
 
 func askAgent(ctx context.Context, agents *agent.Client, address string, member *replication.Member) {
 	if !member.Pod {

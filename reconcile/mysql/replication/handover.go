@@ -40,7 +40,11 @@ func (c Cluster) replaceDown(decision Decision) Decision {
 	if down == "" && gone == "" {
 		return decision
 	}
-	if problem := cmp.Or(c.whyNotReplaced(), c.whyNotSoon()); problem != "" {
+	problem := c.whyNotReplaced()
+	if problem == "" && down != "" {
+		problem = c.whyNotSoon()
+	}
+	if problem != "" {
 		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: cmp.Or(down, gone) + "; no replica takes over: " + problem}
 		return decision
 	}

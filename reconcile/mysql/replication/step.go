@@ -295,7 +295,9 @@ func (l Observed) askingSource() string {
 // executed them.
 func attachStep(a Assignment, local Observed) Step {
 	server, source := local.Server, *local.Source
-	isCopied := local.Origin == OriginFresh || !server.Executed.Contains(source.Purged)
+	// A receiver drops events of its own server_id, and so would never get back what this member made and has lost since.
+	hasLostOwn := !server.Executed.Union(server.Channel.Retrieved).Contains(source.Executed.OfServer(server.ServerUUID))
+	isCopied := local.Origin == OriginFresh || hasLostOwn || !server.Executed.Contains(source.Purged)
 	errant := errantNotPending(server, source)
 	if isCopied {
 		errant = Errant(server.Executed.Union(server.Channel.Retrieved), source)

@@ -339,6 +339,8 @@ func TestErrantMembersAreNeverOverwritten(t *testing.T) {
 			scene: replacedPrimary(t, "B:5-6").having("A:1-10,B:1-7"), verb: VerbNone, state: StateErrant, says: "3 transactions"},
 		"more than can have waited for acknowledgements stays": {
 			scene: replacedPrimary(t, "B:5-10006").having("A:1-10,B:1-10006"), verb: VerbNone, state: StateErrant, says: "10002 transactions"},
+		"a member that has lost what it made itself is copied: a receiver would never get that back": {
+			scene: replacedPrimary(t, "").having("A:1-10,B:1-3"), verb: VerbClone, state: StateCloning, needsCopy: true},
 		"a replaced primary without such transactions follows": {
 			scene: replacedPrimary(t, "").having("A:1-10,B:1-4"), verb: VerbPointToSource, state: StateCatchingUp},
 		"a replaced primary that the record relies on is not copied": {
