@@ -27,12 +27,5 @@ func TestPrimaryLosesItsVolume(t *testing.T) {
 	p.nothingLost(w, db)
 
 	t.Log("the former primary has all of it, too")
-	const count = "SELECT COUNT(*) FROM test.numbers"
-	ctx, cancel := p.context(answerLimit)
-	defer cancel()
-	rows, err := value(ctx, db, count)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.waitValue(p.open(p.cluster+"-read", p.password), count, rows, answerLimit)
+	p.replicaHasAll(db)
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,12 +48,18 @@ func TestReplicaTakesOver(t *testing.T) {
 	db := p.open(p.cluster, p.password)
 	p.nothingLost(w, db)
 	t.Log("the replica has all of it, too")
+	p.replicaHasAll(db)
+}
+
+// replicaHasAll waits until readers find as many rows as the primary has.
+func (p *place) replicaHasAll(primary *sql.DB) {
+	p.t.Helper()
 	const count = "SELECT COUNT(*) FROM test.numbers"
 	ctx, cancel := p.context(answerLimit)
 	defer cancel()
-	rows, err := value(ctx, db, count)
+	rows, err := value(ctx, primary, count)
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	p.waitValue(p.open(p.cluster+"-read", p.password), count, rows, answerLimit)
 }
