@@ -68,7 +68,7 @@ func (r passResult) note() *report.Problem {
 }
 
 // AnnotationReplacePrimary, on a MySQLCluster, asks for another primary although the agent of the present one does not answer. Its value is
-// the name of the primary and the epoch, so that it asks for no later one.
+// the primary's name, and the epoch and revision of the record, so that it asks only for this time.
 const AnnotationReplacePrimary = children.Prefix + "replace-primary"
 
 // replaceCommand returns the command that asks for that.

@@ -255,8 +255,8 @@ func (r Record) resumed() Record {
 	return r.after(r)
 }
 
-// bySuitability sorts members that may become the primary: first those that the user wants, whose MySQL the others can follow, whose
-// appliers have not failed, and that have the least to apply.
+// bySuitability sorts members that may become the primary: first those whose appliers have not failed, that the user wants, whose MySQL
+// the others can follow, and that have the least to apply.
 func (c Cluster) bySuitability(members []Member) []Member {
 	sorted := slices.Clone(members)
 	rank := func(member Member) (int, int64) {
