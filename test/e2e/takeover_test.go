@@ -82,7 +82,8 @@ func move(t *testing.T, from, to string) {
 }
 
 // TestLostPrimaryIsReplacedOnRequest: all of the primary's Pod is frozen, as if its machine were. The operator says how a user asks for
-// another primary, which takes over. When the machine runs again, the former primary learns of that before any client writes there.
+// another primary, which takes over. When the machine runs again, the former primary executes what a client had sent. That client is not
+// told that it succeeded, and the former primary becomes a replica without it.
 func TestLostPrimaryIsReplacedOnRequest(t *testing.T) {
 	t.Parallel()
 	sample.Rotate(t, 1)
@@ -91,6 +92,10 @@ func TestLostPrimaryIsReplacedOnRequest(t *testing.T) {
 	w := p.startWriter()
 	p.goesOn(w)
 	w.end()
+	late, err := p.open(p.cluster, p.password).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	pod := p.cluster + "-0"
 	programs := []string{supervisor.Program, "mysqld", agent.Program}
@@ -114,7 +119,18 @@ func TestLostPrimaryIsReplacedOnRequest(t *testing.T) {
 	db := p.open(p.cluster, p.password)
 	p.nothingLost(w, db)
 	p.exec(db, "INSERT INTO test.numbers VALUES (1000000, 'after it took over')")
+	told := make(chan error, 1)
+	go func() {
+		_, err := late.ExecContext(context.WithoutCancel(t.Context()), "INSERT INTO test.numbers VALUES (2000000, 'after another took over')")
+		told <- err
+	}()
 	thaw()
+	if err := <-told; err == nil {
+		t.Error("the client of the former primary was told that it succeeded")
+	}
 	p.settled(2)
-	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT note FROM test.numbers WHERE id = 1000000", "after it took over", answerLimit)
+	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT GROUP_CONCAT(id) FROM test.numbers WHERE id >= 1000000", "1000000", answerLimit)
+	if files, err := filepath.Glob(filepath.Join(p.volume("data-"+pod), "unacknowledged", "2", "*")); len(files) != 1 {
+		t.Errorf("the binary logs with the other row are %v: %v", files, err)
+	}
 }

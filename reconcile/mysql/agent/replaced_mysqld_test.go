@@ -85,7 +85,7 @@ func TestAReplacedPrimaryRejoinsMysqld(t *testing.T) {
 func (m *realMember) obeys(t *testing.T, order replication.Assignment) {
 	t.Helper()
 	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
-	order.Protocol, order.Boot = replication.Protocol, m.agent.Status().Boot
+	order.Protocol, order.Cluster, order.Boot = replication.Protocol, "uid", m.agent.Status().Boot
 	if err := m.agent.Assign(order); err != nil {
 		t.Fatal(err)
 	}

@@ -19,31 +19,35 @@ import (
 // TestOnlyAReplacedPrimaryIsMarked: as long as it follows no other member, what it alone has may be unacknowledged.
 func TestOnlyAReplacedPrimaryIsMarked(t *testing.T) {
 	t.Parallel()
-	held := replication.Record{Epoch: 1, Revision: 4, Primary: "db-0"}
+	const cluster = "uid"
 	fence := replication.Record{Epoch: 2, Revision: 5, FormerPrimary: "db-0"}
+	chosen := replication.Record{Epoch: 2, Revision: 6, Primary: "db-1"}
+	assigned := func(cluster string, role replication.Role, record replication.Record) replication.Assignment {
+		return replication.Assignment{Cluster: cluster, Role: role, Record: record}
+	}
+	led := assigned(cluster, replication.RolePrimary, replication.Record{Epoch: 1, Revision: 4, Primary: "db-0"})
+	followed := assigned(cluster, replication.RoleReplica, led.Record)
 	for name, test := range map[string]struct {
-		role replication.Role
-		next replication.Assignment
-		want bool
+		last, next replication.Assignment
+		want       bool
 	}{
-		"the primary is replaced":             {replication.RolePrimary, replication.Assignment{Record: fence, Role: replication.RoleReplica}, true},
-		"a replica learns of it":              {replication.RoleReplica, replication.Assignment{Record: fence, Role: replication.RoleReplica}, false},
-		"another primary is replaced":         {replication.RolePrimary, replication.Assignment{Record: replication.Record{Epoch: 3, FormerPrimary: "db-1"}, Role: replication.RoleReplica}, false},
-		"the primary stays":                   {replication.RolePrimary, replication.Assignment{Record: replication.Record{Epoch: 1, Revision: 5, Primary: "db-0"}, Role: replication.RolePrimary}, false},
-		"it is assigned to another, unfenced": {replication.RolePrimary, replication.Assignment{Record: replication.Record{Epoch: 2, Primary: "db-1"}, Role: replication.RoleReplica}, false},
+		"the primary is fenced":                     {led, assigned(cluster, replication.RoleReplica, fence), true},
+		"the primary was away and follows the next": {led, assigned(cluster, replication.RoleReplica, chosen), true},
+		"the primary was away for two of them":      {led, assigned(cluster, replication.RoleReplica, replication.Record{Epoch: 3, Primary: "db-2"}), true},
+		"a replica learns of it":                    {followed, assigned(cluster, replication.RoleReplica, fence), false},
+		"the primary stays":                         {led, assigned(cluster, replication.RolePrimary, replication.Record{Epoch: 1, Revision: 5, Primary: "db-0"}), false},
+		"its resource was applied again":            {led, assigned("other", replication.RoleReplica, chosen), false},
+		"nothing says whose volume it is":           {assigned("", replication.RolePrimary, led.Record), assigned("", replication.RoleReplica, chosen), false},
 	} {
-		if got := (state{Held: held, HeldRole: test.role}).accepting(test.next); (got.Replaced != nil) != test.want {
+		if got := (state{Last: &test.last}).accepting(test.next); (got.Replaced != nil) != test.want {
 			t.Errorf("%s: %+v", name, got.Replaced)
 		}
 	}
-	marked := state{Held: held, HeldRole: replication.RolePrimary}.accepting(replication.Assignment{Record: fence, Role: replication.RoleReplica})
-	again := fence
-	again.Revision++
-	if got := marked.accepting(replication.Assignment{Record: again, Role: replication.RoleReplica}); got.Replaced != marked.Replaced {
+	marked := state{Last: &led}.accepting(assigned(cluster, replication.RoleReplica, fence))
+	if got := marked.accepting(assigned(cluster, replication.RoleReplica, chosen)); got.Replaced != marked.Replaced {
 		t.Errorf("another record changes the mark: %+v", got.Replaced)
 	}
-	leads := replication.Assignment{Record: replication.Record{Epoch: 2, Revision: 6, Primary: "db-0"}, Role: replication.RolePrimary}
-	if got := marked.accepting(leads); got.Replaced != nil {
+	if got := marked.accepting(assigned(cluster, replication.RolePrimary, replication.Record{Epoch: 2, Revision: 6, Primary: "db-0"})); got.Replaced != nil {
 		t.Errorf("the primary continues, and is marked: %+v", got.Replaced)
 	}
 }

@@ -155,14 +155,8 @@ func (m *realMember) until(t *testing.T, what string, holds func() bool) {
 // leads makes the member the primary, whose commits wait for the given number of acknowledgements.
 func (m *realMember) leads(t *testing.T, revision int64, acks int) {
 	t.Helper()
-	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
-	order := replication.Assignment{
-		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", Joining: []string{"db-1"}},
-		Role: replication.RolePrimary, Boot: m.agent.Status().Boot, Acks: acks,
-	}
-	if err := m.agent.Assign(order); err != nil {
-		t.Fatal(err)
-	}
+	record := replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", Joining: []string{"db-1"}}
+	m.obeys(t, replication.Assignment{Record: record, Role: replication.RolePrimary, Acks: acks})
 	m.until(t, "the member takes writes", func() bool {
 		status := m.agent.Status()
 		return status.State == replication.StateWriting && status.AcksEnforced == acks

@@ -45,7 +45,7 @@ type state struct {
 // accepting returns the state after an assignment is accepted.
 func (s state) accepting(next replication.Assignment) state {
 	switch {
-	case replication.IsReplaced(s.Held, s.HeldRole, next.Record):
+	case replication.IsReplaced(s.Last, next):
 		s.Replaced = &replaced{}
 	case next.Role == replication.RolePrimary:
 		s.Replaced = nil

@@ -9,6 +9,8 @@ import (
 // Cluster is everything that the operator's decision depends on, as observed in one pass. The operator observes the primary before the
 // other members. So a replica that holds what the primary had then is known to hold it.
 type Cluster struct {
+	// UID is the UID of the MySQLCluster.
+	UID    string
 	Record Record
 	// Replicas is how many members the user wants. A member is wanted if its ordinal is lower.
 	Replicas int
@@ -196,14 +198,14 @@ func assignments(c Cluster) map[string]Assignment {
 	}
 	all := map[string]Assignment{}
 	if primary.Status != nil {
-		all[primary.Name] = Assignment{Protocol: Protocol, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Silent: c.silent(), Members: c.Replicas}
+		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Silent: c.silent(), Members: c.Replicas}
 	}
 	for _, member := range c.replicas() {
 		if member.Status == nil || c.Record.before(member.held()) {
 			continue
 		}
 		all[member.Name] = Assignment{
-			Protocol: Protocol, Record: c.Record, Role: RoleReplica, Boot: member.Status.Boot,
+			Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RoleReplica, Boot: member.Status.Boot,
 			InSync:      c.Record.Acknowledges(member.Name),
 			Acknowledge: c.Record.Acknowledges(member.Name) && c.wanted(member) && !toldSilent(primary, member.Name),
 			SourceHost:  primary.Host, SourceAddress: primary.addressFor(*member.Status), SourcePort: c.Port, CopyLimit: cmp.Or(c.CopyLimit, DefaultCopyLimit),

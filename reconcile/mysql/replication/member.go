@@ -23,6 +23,8 @@ type Assignment struct {
 	// Record is the record that the assignment follows from. The member keeps it next to its data, so that the data shows to which cluster
 	// state it belongs even if everything else is lost.
 	Record Record `json:"record"`
+	// Cluster is the UID of the MySQLCluster. It is not among the terms of an assignment (order.go).
+	Cluster string `json:"cluster,omitempty"`
 	// Role is the role of the member.
 	Role Role `json:"role"`
 	// Boot repeats the token that the member reported. An assignment is valid for one start of mysqld. So a member that was away never

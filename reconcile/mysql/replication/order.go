@@ -55,7 +55,7 @@ func (a Assignment) contradicts(last *Assignment) bool {
 // terms is what an assignment demands, independent of the sender and of the start of mysqld. Fields that agents of older releases drop are
 // not part of it. Those agents keep the assignment without such a field, which would contradict every assignment sent to them.
 func (a Assignment) terms() Assignment {
-	a.Protocol, a.Boot, a.CopyLimit, a.Members = 0, "", 0, 0
+	a.Protocol, a.Cluster, a.Boot, a.CopyLimit, a.Members = 0, "", "", 0, 0
 	a.Record.Joining = nil
 	return a
 }
@@ -76,7 +76,7 @@ func (a Assignment) Followed(now Status) bool {
 		a.Record.Joining = nil
 	}
 	if now.Protocol < Protocol {
-		a.SourceAddress = now.Assignment.SourceAddress
+		a.Cluster, a.SourceAddress = now.Assignment.Cluster, now.Assignment.SourceAddress
 	}
 	return reflect.DeepEqual(*now.Assignment, a)
 }

@@ -6,9 +6,13 @@ import "fmt"
 // that were read for the new primary have everything that was acknowledged (handover.go). So they may be dropped, after a copy of them is
 // kept. Nothing else that a member has alone may be: its agent knows what the member had when it stopped being the primary.
 
-// IsReplaced reports whether a member that holds a record as the primary is replaced by the next record.
-func IsReplaced(held Record, role Role, next Record) bool {
-	return role == RolePrimary && next.FormerPrimary != "" && next.FormerPrimary == held.Primary
+// IsReplaced reports whether the primary of the last assignment is replaced by the next one. It need not have seen the record that fenced
+// the others: without them, nothing that it made was acknowledged.
+//
+// An epoch of another resource proves nothing. The volume may be another cluster's, or the data may have been adopted since.
+func IsReplaced(last *Assignment, next Assignment) bool {
+	return last != nil && last.Role == RolePrimary && last.Cluster != "" && last.Cluster == next.Cluster &&
+		last.Record.Epoch < next.Record.Epoch && last.Record.Primary != next.Record.Primary
 }
 
 // errantStep is the step of a member that does not replicate and has transactions that its primary does not have.

@@ -356,7 +356,7 @@ func (m *simulated) assign(next Assignment) bool {
 		return false
 	}
 	switch {
-	case IsReplaced(m.vol.held, m.vol.role, next.Record):
+	case IsReplaced(m.vol.last, next):
 		m.vol.replaced = &formerPrimary{}
 	case next.Role == RolePrimary:
 		m.vol.replaced = nil

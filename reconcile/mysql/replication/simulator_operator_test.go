@@ -41,7 +41,7 @@ func (w *world) operate() {
 }
 
 func (w *world) beginPass(p *pass) {
-	seen := Cluster{Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Durability: w.policy, Request: w.request}
+	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Durability: w.policy, Request: w.request}
 	version := w.version
 	if p.stale {
 		seen.Record, version = w.stale, -1
@@ -341,13 +341,23 @@ func (w *world) repair() {
 func (w *world) rebuild() {
 	primary := w.named(w.record.Primary)
 	for _, m := range w.members {
-		if !w.isReplaced || primary == nil || m.agent.status.State != StateErrant || w.record.Acknowledges(m.name) {
+		if !w.isReplaced || primary == nil || m.agent.status.State != StateErrant || w.record.Acknowledges(m.name) || w.madeAll(m, primary) {
 			continue
 		}
 		w.say("%s: a user rebuilds it", m.name)
 		m.killPod()
 		m.vol = volume{life: w.life}
 	}
+}
+
+// madeAll reports whether the member made all transactions itself that it has in addition to the primary. Then it rejoins without a user.
+func (w *world) madeAll(m, primary *simulated) bool {
+	for _, n := range w.all(m.logged()) {
+		if !primary.logged().has(n) && w.ledger[n].uuid != m.uuid {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *world) strong() bool { return w.weakness() == "" }
