@@ -34,6 +34,10 @@ func TestReplicaTakesOver(t *testing.T) {
 	p.goesOn(w)
 	move(t, dictionary+".away", dictionary)
 	p.settled(2)
+	p.wait("the former primary to be ready to take over", changeLimit, func(ctx context.Context) (bool, string) {
+		said := p.field(ctx, `{.status.conditions[?(@.type=="FailoverReady")].message}`)
+		return strings.HasPrefix(said, p.cluster+"-0 takes over"), said
+	})
 
 	hung := processes(t, p.cluster+"-1", "mysqld")
 	signal(t, p.cluster+"-1", "mysqld", syscall.SIGSTOP)

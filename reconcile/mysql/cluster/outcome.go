@@ -37,6 +37,7 @@ func paused(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
 	conditions := conditionsOf(&status)
 	conditions.Set(v1.ConditionReady, metav1.ConditionUnknown, reasonPaused, "spec.paused is true: the operator neither looks at the members nor changes anything")
 	conditions.Remove(v1.ConditionReconciling, v1.ConditionStalled)
+	conditions.Set(conditionFailoverReady, metav1.ConditionFalse, reasonPaused, "spec.paused is true: no replica takes over")
 	return status
 }
 

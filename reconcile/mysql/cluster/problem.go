@@ -1,6 +1,9 @@
 package cluster
 
-import "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
+import (
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/restore"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
 
 // The reasons of the Ready condition, in addition to those of restores (reconcile/mysql/transfer/protocol). Status, events,
 // logs and docs/troubleshooting.md use the same words.
@@ -25,11 +28,11 @@ const (
 	reasonUnschedulable   = "Unschedulable"
 	reasonDiskFull        = "DiskFull"
 	reasonCommitsHang     = "CommitsHang"
-	reasonErrantMember    = "ErrantMember"
+	reasonErrantMember    = string(replication.ReasonErrantMember)
 	reasonReplicaBroken   = "ReplicationBroken"
-	reasonDegraded        = "CommitsNotReplicated"
+	reasonDegraded        = string(replication.ReasonCommitsNotReplicated)
 	reasonDurable         = "CommitsReplicated"
-	reasonSingleMember    = "SingleMember"
+	reasonSingleMember    = string(replication.ReasonSingleMember)
 	reasonCommitsBlocked  = "CommitsBlocked"
 	reasonAcksNotPromised = "ReplicasNotYetAcknowledging"
 	reasonPrimaryFirst    = "PrimaryWouldRestartFirst"
@@ -38,3 +41,6 @@ const (
 
 // conditionDurable reports whether every acknowledged commit is on as many members as the cluster's size requires.
 const conditionDurable = "Durable"
+
+// conditionFailoverReady reports whether a replica could take over from the primary now.
+const conditionFailoverReady = "FailoverReady"

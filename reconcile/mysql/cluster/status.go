@@ -43,6 +43,7 @@ func (r passResult) status() v1.MySQLClusterStatus {
 	r.describeMembers(&status)
 	r.describeServing(&status)
 	r.describeDurability(&status)
+	r.describeFailover(&status)
 	describeRotation(&status, r.rotation)
 	describeMemory(&status, r.cluster)
 	r.describeDisk(&status)
@@ -216,6 +217,18 @@ func phase(cluster v1.MySQLCluster, writing bool, found *report.Problem) v1.Phas
 func (r passResult) describeDurability(status *v1.MySQLClusterStatus) {
 	is, reason, message := r.durability()
 	conditionsOf(status).Set(conditionDurable, is, reason, message)
+}
+
+// describeFailover sets the FailoverReady condition.
+func (r passResult) describeFailover(status *v1.MySQLClusterStatus) {
+	seen := view(r.cluster, r.seen)
+	seen.Record = r.decision.Record
+	is := metav1.ConditionFalse
+	isReady, reason, message := seen.Failover()
+	if isReady {
+		is = metav1.ConditionTrue
+	}
+	conditionsOf(status).Set(conditionFailoverReady, is, string(reason), message)
 }
 
 // durability returns how many members hold the acknowledged commits, and whether that is as many as the cluster's size requires.

@@ -17,7 +17,7 @@ import (
 const (
 	// reasonOtherEngines is the reason of the condition NonTransactionalTables, reasonRowsMissing that of IncompleteMembers.
 	reasonOtherEngines = "OtherEnginesThanInnoDB"
-	reasonRowsMissing  = "TablesWithoutRows"
+	reasonRowsMissing  = string(replication.ReasonIncompleteMembers)
 )
 
 // describeTables sets the conditions about tables with other engines than InnoDB. As long as a primary has not looked, or does not answer,

@@ -90,6 +90,20 @@ const (
 	ReasonScalingIn Reason = "ScalingIn"
 	// ReasonRecordOutdated: a member holds a later record than the MySQLCluster.
 	ReasonRecordOutdated Reason = "RecordOutdated"
+	// ReasonSingleMember: the cluster has one member.
+	ReasonSingleMember Reason = "SingleMember"
+	// ReasonCommitsNotReplicated: acknowledged commits may be on the primary alone.
+	ReasonCommitsNotReplicated Reason = "CommitsNotReplicated"
+	// ReasonErrantMember: a member has transactions that the primary does not have.
+	ReasonErrantMember Reason = "ErrantMember"
+	// ReasonIncompleteMembers: the rows of tables that are not InnoDB are missing on all members that could take over.
+	ReasonIncompleteMembers Reason = "TablesWithoutRows"
+	// ReasonTooFewReplicas: the replicas that answer may not have all acknowledged commits.
+	ReasonTooFewReplicas Reason = "TooFewReplicas"
+	// ReasonReplicasCatchUp: the replicas that could take over have to apply what they received first.
+	ReasonReplicasCatchUp Reason = "ReplicasCatchUp"
+	// ReasonReplicaCanTakeOver: a replica could take over from the primary.
+	ReasonReplicaCanTakeOver Reason = "ReplicaCanTakeOver"
 	// ReasonAgentRelease: some agents speak another protocol than the operator.
 	ReasonAgentRelease Reason = "AgentOfAnotherRelease"
 )

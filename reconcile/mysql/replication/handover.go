@@ -23,7 +23,7 @@ import (
 // replacePrimary begins to replace a primary that has lost its data, if enough members answer. why says what it has lost.
 func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 	decision.Scale = max(c.Scale, c.Replicas) // a user may bring members back that must answer
-	if problem := c.whyNotReplaced(); problem != "" {
+	if _, problem := c.whyNotReplaced(); problem != "" {
 		decision.Note = &Note{Reason: ReasonPrimaryDataLost, Message: why + "; no replica takes over: " + problem, Blocked: true}
 		return decision
 	}
@@ -40,7 +40,7 @@ func (c Cluster) replaceDown(decision Decision) Decision {
 	if down == "" && gone == "" {
 		return decision
 	}
-	problem := c.whyNotReplaced()
+	_, problem := c.whyNotReplaced()
 	if problem == "" && down != "" {
 		problem = c.whyNotSoon()
 	}
@@ -82,33 +82,10 @@ func (r Record) replacing(waits string) *Note {
 	return &Note{Reason: ReasonReplacingPrimary, Message: "another member takes over from " + r.FormerPrimary + ": " + waits}
 }
 
-// whyNotReplaced returns why no replica may take over by itself; empty if one may.
-func (c Cluster) whyNotReplaced() string {
-	if c.Record.RequiredAcks == 0 {
-		return "acknowledged commits may be on the primary alone"
-	}
-	if later := c.heldLater(); later != "" {
-		return later + " holds a later record than this resource, which was restored from an older copy"
-	}
-	for _, member := range c.Members {
-		if member.Status != nil && member.Status.State == StateErrant && c.Record.Acknowledges(member.Name) {
-			return member.Name + " has errant transactions, which would spread if it took over. Do not rebuild it: it may have the only copy of a commit. To continue with these transactions, " + adoptInstead
-		}
-	}
-	witnesses := c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.speaksOurProtocol() })
-	if problem := c.tooFew(witnesses); problem != "" {
-		return problem
-	}
-	if choose(c.Record.Primary, witnesses) == "" {
-		return rowsMissing(c.Record.Primary, witnesses)
-	}
-	return ""
-}
-
 // whyNotSoon returns why the member that would take over could not lead at once; empty if it can. A primary that is only down may be back
 // sooner.
 func (c Cluster) whyNotSoon() string {
-	witnesses := c.bySuitability(c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.speaksOurProtocol() }))
+	witnesses := c.bySuitability(c.witnesses(answers))
 	name, undecided := electFrom(c.Record.Primary, witnesses)
 	if undecided != "" {
 		return undecided

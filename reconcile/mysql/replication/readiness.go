@@ -1,0 +1,55 @@
+package replication
+
+import "strings"
+
+// Failover reports whether a replica could take over from the primary now, if mysqld of the primary failed, with a reason and what users
+// read. It depends on what members are, and not on how far each has got, so that it does not change with every transaction.
+func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
+	switch {
+	case c.Record.FormerPrimary != "":
+		return false, ReasonReplacingPrimary, "another member takes over from " + c.Record.FormerPrimary
+	case c.Record.Primary == "":
+		return false, ReasonWaitingForMembers, "the cluster has no primary yet"
+	case c.Replicas < 2:
+		return false, ReasonSingleMember, "a cluster of one member has no replica"
+	}
+	if reason, problem := c.whyNotReplaced(); problem != "" {
+		return false, reason, problem
+	}
+	var names []string
+	for _, member := range c.witnesses(answers) {
+		if member.Status.State == StateReplicating && member.Status.KnownTablesWithoutRows().Empty() {
+			names = append(names, member.Name)
+		}
+	}
+	if len(names) == 0 {
+		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first"
+	}
+	return true, ReasonReplicaCanTakeOver, strings.Join(names, " or ") + " takes over if mysqld of " + c.Record.Primary + " fails, and no acknowledged commit is lost"
+}
+
+// whyNotReplaced returns why no replica may take over by itself; empty if one may.
+func (c Cluster) whyNotReplaced() (Reason, string) {
+	if c.Record.RequiredAcks == 0 {
+		return ReasonCommitsNotReplicated, "acknowledged commits may be on the primary alone"
+	}
+	if later := c.heldLater(); later != "" {
+		return ReasonRecordOutdated, later + " holds a later record than this resource, which was restored from an older copy"
+	}
+	for _, member := range c.Members {
+		if member.Status != nil && member.Status.State == StateErrant && c.Record.Acknowledges(member.Name) {
+			return ReasonErrantMember, member.Name + " has errant transactions, which would spread if it took over. Do not rebuild it: it may have the only copy of a commit. To continue with these transactions, " + adoptInstead
+		}
+	}
+	witnesses := c.witnesses(answers)
+	if problem := c.tooFew(witnesses); problem != "" {
+		return ReasonTooFewReplicas, problem
+	}
+	if choose(c.Record.Primary, witnesses) == "" {
+		return ReasonIncompleteMembers, rowsMissing(c.Record.Primary, witnesses)
+	}
+	return "", ""
+}
+
+// answers reports whether the member's agent and mysqld answer, in this release's protocol.
+func answers(member Member) bool { return member.hasReported() && member.Status.speaksOurProtocol() }

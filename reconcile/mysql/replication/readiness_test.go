@@ -1,0 +1,39 @@
+package replication
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestFailoverSaysWhoWouldTakeOver(t *testing.T) {
+	t.Parallel()
+	stories := map[string]struct {
+		story  *story
+		reason Reason
+		says   string
+	}{
+		"both replicas could":              {healthy(t, 3, 1), ReasonReplicaCanTakeOver, "db-1 or db-2 takes over if mysqld of db-0 fails"},
+		"it stays so while the primary is": {downPrimary(t, 3, 1), ReasonReplicaCanTakeOver, "db-1 or db-2"},
+		"one lacks rows":                   {healthy(t, 3, 1).hears(1, StateReplicating, lacks("shop.t")), ReasonReplicaCanTakeOver, "db-2 takes over"},
+		"one applies what it received":     {healthy(t, 3, 1).hears(2, StateCatchingUp), ReasonReplicaCanTakeOver, "db-1 takes over"},
+		"both apply what they received":    {healthy(t, 3, 1).hears(1, StateCatchingUp).hears(2, StateCatchingUp), ReasonReplicasCatchUp, "has to apply"},
+		"both lack rows":                   {healthy(t, 3, 1).hears(1, StateReplicating, lacks("shop.t")).hears(2, StateReplicating, lacks("shop.t")), ReasonIncompleteMembers, "shop.t"},
+		"one is away, and each may be the only one that acknowledged": {healthy(t, 3, 1).silent(2), ReasonTooFewReplicas, "so far: db-1"},
+		"one is away, and two acknowledge each commit":                {healthy(t, 3, 2).silent(2), ReasonReplicaCanTakeOver, "db-1 takes over"},
+		"one is errant":                 {healthy(t, 3, 1).hears(1, StateErrant), ReasonErrantMember, "db-1 has errant"},
+		"nothing is promised":           {healthy(t, 3, 0), ReasonCommitsNotReplicated, "on the primary alone"},
+		"a member holds a later record": {healthy(t, 2, 1).hears(1, StateReplicating, holding(Record{Epoch: 1, Revision: 99, Primary: "db-0"})), ReasonRecordOutdated, "db-1 holds"},
+		"one member":                    {healthy(t, 1, 0), ReasonSingleMember, "no replica"},
+		"a primary is chosen right now": {fencedFromDown(t, 3, 1), ReasonReplacingPrimary, "takes over from db-0"},
+		"no primary was ever chosen":    {healthy(t, 2, 1).with(func(c *Cluster) { c.Record = Record{} }), ReasonWaitingForMembers, "no primary yet"},
+	}
+	for name, test := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			isReady, reason, message := test.story.c.Failover()
+			if isReady != (test.reason == ReasonReplicaCanTakeOver) || reason != test.reason || !strings.Contains(message, test.says) {
+				t.Errorf("%v %s %q, want %s %q", isReady, reason, message, test.reason, test.says)
+			}
+		})
+	}
+}
