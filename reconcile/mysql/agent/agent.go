@@ -61,8 +61,9 @@ type Agent struct {
 	receivers receivers
 	// cannotSetAside reports whether the last attempt to set transactions aside failed. Only the loop uses it.
 	cannotSetAside bool
-	// measuredAt is when the agent last measured mysqld. Only the loop uses it.
-	measuredAt time.Time
+	// measuredAt is when the agent last measured mysqld, ledLast when Services could last lead clients to this replaced primary. Only the loop
+	// uses both.
+	measuredAt, ledLast time.Time
 	// room is the last look at the space of the relay log, ear at what the receiver gets. Only the loop uses them.
 	room replication.RelayLogMonitor
 	ear  replication.Ear
@@ -224,12 +225,12 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		step.Message += "; cannot change which members may follow: " + a.receivers.failure
 	}
 	observed.AckClients = a.ackClients(ctx, observed)
-	changed := a.publish(observed, local, step, under)
-	if changed {
+	if a.publish(observed, local, step, under) {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
 	a.maintainCommits(ctx, observed)
 	a.endHalfOpen(ctx, observed)
+	a.endStrays(ctx, observed)
 	if a.isStopping() {
 		return lookEvery
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
@@ -42,6 +43,32 @@ func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 	}
 	if err := a.storeState(kept); err != nil {
 		a.log.Info("cannot record what this member had as the primary, will try again", "error", err.Error())
+	}
+}
+
+// straysFor is for how long Services may lead clients to a former primary after the next one is named: kube-proxy follows within seconds.
+const straysFor = 5 * time.Second
+
+// endStrays ends the sessions of clients at a former primary that takes no writes. A client would keep its connection, and get an error for
+// every write.
+func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed) {
+	a.mu.Lock()
+	former, isFenced := a.kept.Replaced, a.kept.Held.Primary == ""
+	a.mu.Unlock()
+	if former != nil && (isFenced || !former.IsKnown) {
+		a.ledLast = time.Now()
+	}
+	if !observed.Server.SuperReadOnly || time.Since(a.ledLast) > straysFor {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	count, err := a.local.EndClients(bounded)
+	if err != nil {
+		a.log.Info("cannot end sessions of clients, will try again", "error", err.Error())
+	}
+	if count > 0 {
+		a.log.Info("ended sessions of clients, because this member is not the primary any more", "sessions", count)
 	}
 }
 
