@@ -25,7 +25,7 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 		return a.acceptWrites(bounded, *local.Assignment)
 	}
 	if step.Verb == replication.VerbSetReadOnly {
-		return a.setReadOnly(bounded, local.Server.SourceEnabled)
+		return a.setReadOnly(bounded, local)
 	}
 	if step.Verb == replication.VerbPointToSource {
 		return a.changeSource(bounded, *local.Assignment, a.local.PointToSource)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
@@ -40,9 +42,14 @@ func (a *Agent) setTransactionLimit(ctx context.Context, limit int64) error {
 }
 
 // setReadOnly makes a replica refuse writes, and removes the limit. On a former primary, commits that wait for acknowledgements hold that
-// up without end. Then the supervisor kills mysqld: no client gets an answer, and the next start refuses writes.
-func (a *Agent) setReadOnly(ctx context.Context, commitsMayWait bool) error {
-	err := a.local.SetReadOnly(ctx)
+// up without end. Then the supervisor kills mysqld: no client gets an answer, and the next start refuses writes. While another primary is
+// chosen, no member acknowledges, so that comes sooner.
+func (a *Agent) setReadOnly(ctx context.Context, local replication.Observed) error {
+	commitsMayWait, patience := local.Server.SourceEnabled, mysqld.ReadOnlyWait
+	if local.Assignment.Record.Primary == "" {
+		patience = time.Second
+	}
+	err := a.local.SetReadOnly(ctx, patience)
 	if commitsMayWait && mysqld.IsHeldUp(err) {
 		a.log.Info("clients hold up mysqld, which is no primary any more and must take no writes, so the supervisor kills it", "error", err.Error())
 		return a.announce(ctx, supervisor.Kill)

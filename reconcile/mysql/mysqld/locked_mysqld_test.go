@@ -81,7 +81,7 @@ func TestADemotionLeavesTheAgentItsEyesMysqld(t *testing.T) {
 	_, agent := waitingForAnAcknowledgement(t)
 	brief, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := agent.SetReadOnly(brief); err == nil {
+	if err := agent.SetReadOnly(brief, ReadOnlyWait); err == nil {
 		t.Fatal("no commit was in progress, so this test proves nothing")
 	}
 	if !briefly(t, agent).LoginsHang {

@@ -10,16 +10,17 @@ import (
 )
 
 // SetReadOnly makes mysqld refuse writes of every client, also of those with CONNECTION_ADMIN (manual, "super_read_only"). It waits for
-// commits in progress and locked tables, for readOnlyWait: all writes stand behind it, and would also after this connection has ended.
-func (s *Server) SetReadOnly(ctx context.Context) error {
-	if err := s.execWith(ctx, "lock_wait_timeout", readOnlyWait, "SET GLOBAL super_read_only = ON"); err != nil {
+// commits in progress and locked tables, for patience, in whole seconds: all writes stand behind it, and would also after this connection
+// has ended.
+func (s *Server) SetReadOnly(ctx context.Context, patience time.Duration) error {
+	if err := s.execWith(ctx, "lock_wait_timeout", strconv.Itoa(int(patience.Seconds())), "SET GLOBAL super_read_only = ON"); err != nil {
 		return fmt.Errorf("set super_read_only: %w", err)
 	}
 	return nil
 }
 
-// readOnlyWait is for how many seconds SetReadOnly waits for commits.
-const readOnlyWait = "10"
+// ReadOnlyWait is for how long SetReadOnly waits for commits of which some may still end.
+const ReadOnlyWait = 10 * time.Second
 
 // LateAfter is how long after it was sent a statement may weaken what protects data. mysqld reads statements of a client that has given up
 // and gone, when it runs again after it was stopped (SIGSTOP) or its machine was paused; by then, the operator may have decided otherwise.
@@ -195,7 +196,7 @@ func (s *Server) withoutReadOnly(ctx context.Context, act func() error) error {
 	}
 	again, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTimeout)
 	defer cancel()
-	return errors.Join(err, s.SetReadOnly(again))
+	return errors.Join(err, s.SetReadOnly(again, ReadOnlyWait))
 }
 
 // ReloadTLS makes mysqld load the current certificate files for new connections.
