@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -82,6 +83,64 @@ func move(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPrimaryIsCutOff: the network between the primary and both replicas fails, while clients and the operator reach all of them. One of
+// the replicas takes over, and the other one acknowledges its commits. Clients do not stay at the former primary. When the network is back,
+// it becomes a replica.
+func TestPrimaryIsCutOff(t *testing.T) {
+	t.Parallel()
+	sample.Rotate(t, 0)
+	p := newPlace(t)
+	p.start(3)
+	w := p.startWriter()
+	p.goesOn(w)
+
+	mend := p.partition()
+	p.wait("a replica to take over", changeLimit, func(ctx context.Context) (bool, string) {
+		seen := p.field(ctx, "{.status.epoch} {.status.primary} {.status.formerPrimary} {.status.requiredAcks}")
+		return seen == "2 "+p.cluster+"-1  1" || seen == "2 "+p.cluster+"-2  1", seen + " " + p.field(ctx, readyPath)
+	})
+	p.hasEvent("ReplacingPrimary", "the primary "+p.cluster+"-0 gets too few acknowledgements")
+	p.goesOn(w)
+	mend()
+	p.settled(3)
+	w.end()
+	db := p.open(p.cluster, p.password)
+	p.nothingLost(w, db)
+	p.replicaHasAll(db)
+}
+
+// partition drops packets between the first member and the two others, and returns what ends that. It ends with the Pod, too.
+func (p *place) partition() (mend func()) {
+	p.t.Helper()
+	ctx, cancel := p.context(answerLimit)
+	defer cancel()
+	running := processes(p.t.T, p.cluster+"-0", supervisor.Program)
+	if len(running) != 1 {
+		p.t.Fatalf("supervisors of the first member: %v", running)
+	}
+	change := func(ctx context.Context, operation string, rule ...string) {
+		command := append([]string{"--target", fmt.Sprint(running[0]), "--net", "iptables", "-w", "10", operation}, append(rule, "-j", "DROP")...)
+		if said, err := exec.CommandContext(ctx, "nsenter", command...).CombinedOutput(); err != nil {
+			p.t.Fatalf("nsenter %v: %v: %s", command, err, said)
+		}
+	}
+	var rules [][]string
+	for _, other := range []string{p.cluster + "-1", p.cluster + "-2"} {
+		address := p.read("pods", other, "{.status.podIP}")
+		rules = append(rules, []string{"INPUT", "-s", address}, []string{"OUTPUT", "-d", address})
+	}
+	for _, rule := range rules {
+		change(ctx, "-I", rule...)
+	}
+	return func() {
+		ctx, cancel := p.context(answerLimit)
+		defer cancel()
+		for _, rule := range rules {
+			change(ctx, "-D", rule...)
+		}
 	}
 }
 

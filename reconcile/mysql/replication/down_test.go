@@ -33,6 +33,16 @@ func hungPrimary(t *testing.T, silent int, length time.Duration) *story {
 	return s
 }
 
+// cutOff is a cluster whose primary db-0 takes writes and gets no acknowledgements. So many replicas have got nothing from it for a while.
+func cutOff(t *testing.T, replicas, acks, connected, silent int) *story {
+	t.Helper()
+	s := healthy(t, replicas, acks).hears(0, StateWriting, enforces(acks, connected), shortFor(int(ShortAfter.Seconds())))
+	for ordinal := replicas - silent; ordinal < replicas; ordinal++ {
+		s.c.Members[ordinal].Status.SourceSilentSeconds = int(SilentAfter.Seconds())
+	}
+	return s
+}
+
 // asking is the same cluster with a user's request.
 func asking(s *story, request string) *story {
 	s.c.Request = request
@@ -70,6 +80,11 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			fencedFromDown(t, 2, 1), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1"}}},
 		"the primary is back, but a replica can take over: what only the primary has was never acknowledged": {
 			back(0, fencedFromDown(t, 3, 1), has("A:1-12")), Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
+		"the primary is back, before the replicas have stopped acknowledging: the choice waits for them": {
+			back(0, fencedFromDown(t, 3, 1).hears(1, StateCatchingUp, accepts(rec(1, 1, whole...), true)), has("A:1-12")), fencing(1, whole...)},
+		"the primary is back, and a replica has not stopped for long: the primary continues": {
+			back(0, fencedFromDown(t, 3, 1).hears(1, StateCatchingUp, accepts(rec(1, 1, whole...), true)), has("A:1-12")).with(func(c *Cluster) { c.Members[1].UnfencedFor = fenceWait }),
+			Record{Epoch: 2, Revision: 3, Primary: "db-0", InSync: whole, RequiredAcks: 1}},
 		"the primary is back, and a replica failed meanwhile: the primary continues, and nothing has changed": {
 			back(0, fencedFromDown(t, 3, 1).silent(2), has("A:1-12")), Record{Epoch: 2, Revision: 3, Primary: "db-0", InSync: whole, RequiredAcks: 1}},
 		"of an upgraded and another replica, the other one takes over": {
@@ -82,6 +97,23 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			hungPrimary(t, 1, SilentAfter), rec(1, 1, whole...)},
 		"it hangs, and no replica has heard it for a moment": {
 			hungPrimary(t, 2, SilentAfter-time.Second), rec(1, 1, whole...)},
+
+		"the replicas are cut off from it, and can acknowledge commits of one of them": {
+			cutOff(t, 3, 1, 0, 2), fencing(1, whole...)},
+		"three of five members are cut off from the primary and another one": {
+			cutOff(t, 5, 2, 1, 3), fencing(2, "db-0", "db-1", "db-2", "db-3", "db-4")},
+		"two of four members are: neither side can keep the promise": {
+			cutOff(t, 4, 2, 1, 2), rec(1, 2, "db-0", "db-1", "db-2", "db-3")},
+		"the only replica is: alone it could promise no more than the primary": {
+			cutOff(t, 2, 1, 0, 1), rec(1, 1, "db-0", "db-1")},
+		"one of them is: the other one acknowledges": {
+			cutOff(t, 3, 1, 1, 1), rec(1, 1, whole...)},
+		"they hear nothing, and it gets acknowledgements": {
+			cutOff(t, 3, 1, 1, 2), rec(1, 1, whole...)},
+		"they have not connected yet to a primary that has just started": {
+			cutOff(t, 3, 1, 0, 2).hears(0, StateWriting, enforces(1, 0), shortFor(int(ShortAfter.Seconds())-1)), rec(1, 1, whole...)},
+		"they hear nothing because their relay logs are full": {
+			cutOff(t, 3, 1, 0, 2).with(func(c *Cluster) { c.Members[1].Status.Acknowledging, c.Members[2].Status.Acknowledging = false, false }), rec(1, 1, whole...)},
 
 		"its agent does not answer, and a user asks for another primary": {
 			asking(downPrimary(t, 3, 1).lost(0), "db-0.1.1"), fencing(1, whole...)},

@@ -32,10 +32,10 @@ func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 	return decision
 }
 
-// replaceDown begins to replace a primary whose mysqld does not run, if enough members answer. While its agent does not answer, it does so
-// only if a user asks for it: the agent cannot say whether mysqld still runs.
+// replaceDown begins to replace a primary whose mysqld does not run, or from which the replicas get nothing, if enough members answer.
+// While its agent does not answer, it does so only if a user asks for it: the agent cannot say whether mysqld still runs.
 func (c Cluster) replaceDown(decision Decision) Decision {
-	down := c.primaryDown()
+	down := cmp.Or(c.primaryDown(), c.primaryCutOff())
 	gone := c.primaryGone()
 	if down == "" && gone == "" {
 		return decision
@@ -168,7 +168,7 @@ func handOver(c Cluster) Decision {
 	case note == nil:
 		decision.Record = c.chosenRecord(chosen, witnesses)
 		decision.Note = c.Record.replacing(chosen + " becomes the primary")
-	case former.isClosedUnder(c.Record) && c.isBack(former):
+	case former.isClosedUnder(c.Record) && c.isBack(former) && len(c.notFenced()) == 0:
 		decision.Record = c.Record.resumed()
 		decision.Note = c.Record.replacing("it is back, and continues")
 	default:

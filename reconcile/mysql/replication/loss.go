@@ -36,6 +36,10 @@ const DownAfter = 10 * time.Second
 // got the last heartbeat later than the agent its last answer.
 const SilentAfter = DownAfter - 4*time.Second
 
+// ShortAfter is for how long a primary that runs must have had too few acknowledgements. Replicas connect to one that has just started
+// within this time.
+const ShortAfter = 5 * time.Second
+
 // primaryDown describes a primary whose mysqld has not answered its agent for too long, and certainly takes no writes or hangs; empty if it
 // is well, or if that is not certain.
 func (c Cluster) primaryDown() string {
@@ -57,13 +61,33 @@ func (c Cluster) primaryGone() string {
 
 // primaryHangs reports whether so many members in sync get nothing from the primary that no commit returns to a client.
 func (c Cluster) primaryHangs() bool {
-	silent := 0
+	return c.getNothing(func(Status) bool { return true }) >= c.Record.witnessesNeeded()
+}
+
+// primaryCutOff describes a primary that takes writes and whose commits wait, because members in sync get nothing from it; empty if that is
+// not so, or if these members could not keep the promise of the record without it either.
+func (c Cluster) primaryCutOff() string {
+	status := c.primaryStatus()
+	if !status.speaksOurProtocol() || status.State != StateWriting || status.AckClients >= c.Record.RequiredAcks || seconds(status.AcksShortSeconds) < ShortAfter {
+		return ""
+	}
+	ready := c.getNothing(func(replica Status) bool { return replica.Acknowledging }) // its relay log has room
+	if ready < max(c.Record.witnessesNeeded(), c.Record.RequiredAcks+1) {
+		return ""
+	}
+	return fmt.Sprintf("the primary %s gets too few acknowledgements, and the replicas have got nothing from it for more than %d seconds", c.Record.Primary, int(SilentAfter.Seconds()))
+}
+
+// getNothing counts the replicas in sync that have got nothing from the primary for SilentAfter, and of which something holds.
+func (c Cluster) getNothing(holds func(Status) bool) int {
+	count := 0
 	for _, member := range c.replicas() {
-		if c.Record.Acknowledges(member.Name) && member.Status.speaksOurProtocol() && seconds(member.Status.SourceSilentSeconds) >= SilentAfter {
-			silent++
+		status := member.Status
+		if c.Record.Acknowledges(member.Name) && status.speaksOurProtocol() && seconds(status.SourceSilentSeconds) >= SilentAfter && holds(*status) {
+			count++
 		}
 	}
-	return silent >= c.Record.witnessesNeeded()
+	return count
 }
 
 func seconds(count int) time.Duration { return time.Duration(count) * time.Second }
