@@ -368,7 +368,7 @@ func (a *Agent) Assign(next replication.Assignment) error {
 	}
 	next.SourceAddress = cmp.Or(next.SourceAddress, a.kept.addressOf(next.Record.Primary))
 	if kept := a.kept.accepting(next); !reflect.DeepEqual(kept, a.kept) {
-		if err := a.storeState(kept); err != nil {
+		if err := a.storeState(kept); err != nil && !a.acceptUnstored(kept, err) {
 			return err
 		}
 	}

@@ -116,6 +116,30 @@ func TestAssignIsKeptBeforeItTakesEffect(t *testing.T) {
 	}
 }
 
+// TestAPrimaryWithoutAVolumeAcceptsThatItIsReplaced: its volume failed, and no other member may take over before.
+func TestAPrimaryWithoutAVolumeAcceptsThatItIsReplaced(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	leads := memberState()
+	leads.Held, leads.HeldRole = replication.Record{Epoch: 1, Revision: 4, Primary: "db-0"}, replication.RolePrimary
+	member := newAgent(t, layout, leads)
+	if err := os.RemoveAll(layout.Volume); err != nil {
+		t.Fatal(err)
+	}
+	fence := replication.Assignment{Role: replication.RoleReplica, Boot: member.Status().Boot, Record: replication.Record{Epoch: 2, Revision: 5, FormerPrimary: "db-0"}}
+	if err := member.Assign(fence); err != nil {
+		t.Fatal(err)
+	}
+	if status := member.Status(); status.Assignment == nil || !status.Held.Equal(fence.Record) {
+		t.Errorf("the member does not follow the record: %+v", status)
+	}
+	follow := fence
+	follow.Record = replication.Record{Epoch: 2, Revision: 6, Primary: "db-1"}
+	if err := member.Assign(follow); err == nil {
+		t.Error("the member accepts a primary that it cannot store")
+	}
+}
+
 // counted returns an assignment of this release, for the member's start of mysqld.
 func counted(revision int64, acks int, boot string) replication.Assignment {
 	return replication.Assignment{

@@ -26,6 +26,18 @@ type replaced struct {
 	SetAside replication.GTIDSet `json:"setAside,omitzero"`
 }
 
+// acceptUnstored reports whether this primary accepts the record that replaces it although its volume takes no writes. Such a record only
+// forbids. An agent that starts again does not know it, and waits for the operator. The caller must hold the lock.
+func (a *Agent) acceptUnstored(kept state, err error) bool {
+	if a.kept.HeldRole != replication.RolePrimary || kept.Held.FormerPrimary != a.kept.Held.Primary {
+		return false
+	}
+	a.log.Info("cannot store that another member takes over from this one, and stops taking writes all the same", "error", err.Error())
+	a.kept = kept
+	a.reportKept()
+	return true
+}
+
 // recordReplaced records what a former primary has, until it follows another member.
 func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 	a.mu.Lock()
