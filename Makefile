@@ -58,10 +58,10 @@ demo: image mysql-image cluster ## show it all: dev cluster, operator, the found
 
 # What each layer may take, in seconds, on two cores with warm caches: 30 minutes in all. To compare with what hack/run-tests prints.
 budget_unit := 120
-budget_race := 240
+budget_race := 180
 budget_engine := 120
 budget_integration := 480
-budget_mysqld := 180
+budget_mysqld := 240
 budget_e2e := 660
 
 .PHONY: test
