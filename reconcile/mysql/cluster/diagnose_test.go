@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/protocol"
 )
 
@@ -180,5 +181,27 @@ func TestQuotesStayValidText(t *testing.T) {
 	}
 	if got := lastLines("table \xff\xfe is broken"); !utf8.ValidString(got) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestALostPrimaryHasAReason: a user who may have it replaced reads what Kubernetes knows about its Pod.
+func TestALostPrimaryHasAReason(t *testing.T) {
+	t.Parallel()
+	full := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}
+	lost := replication.Decision{
+		Record: replication.Record{Epoch: 1, Revision: 9, Primary: "db-0"},
+		Note:   &replication.Note{Reason: replication.ReasonPrimaryDown, Message: "it has not answered", Request: "db-0.1.9"},
+	}
+	for name, test := range map[string]struct {
+		seen observed
+		want string
+	}{
+		"its node does not answer": {podWith(nil, nil), "it has not answered. If its node"},
+		"no node has room":         {podWith(nil, nil, full), "it has not answered; no node can take db-0: 0/3 nodes are available. If its node"},
+		"its Pod is gone":          {observed{}, "it has not answered; its Pod does not exist. If its node"},
+	} {
+		if note := (passResult{cluster: aCluster(2), seen: test.seen, decision: lost}).note(); !strings.Contains(note.Message, test.want) {
+			t.Errorf("%s: %s", name, note.Message)
+		}
 	}
 }

@@ -62,9 +62,22 @@ func (r passResult) note() *report.Problem {
 	}
 	message := r.decision.Note.Message
 	if request := r.decision.Note.Request; request != "" {
-		message += ". If its node is down for certain, run: " + replaceCommand(children.NamesOf(r.cluster), request)
+		message += r.lostPod() + ". If its node is down for certain, run: " + replaceCommand(children.NamesOf(r.cluster), request)
 	}
 	return &report.Problem{Reason: string(r.decision.Note.Reason), Message: message, Stalled: r.decision.Note.Blocked}
+}
+
+// lostPod returns what Kubernetes reports about the Pod of a primary whose agent does not answer; empty for nothing.
+func (r passResult) lostPod() string {
+	record := r.decision.Record
+	pod, found := r.seen.pod(cmp.Or(record.Primary, record.FormerPrimary))
+	if !found {
+		return "; its Pod does not exist"
+	}
+	if problem := diagnosePod(r.cluster, pod); problem != nil {
+		return "; " + problem.Message
+	}
+	return ""
 }
 
 // AnnotationReplacePrimary, on a MySQLCluster, asks for another primary although the agent of the present one does not answer. Its value is
