@@ -54,6 +54,14 @@ func TestReplicaTakesOver(t *testing.T) {
 	p.nothingLost(w, db)
 	t.Log("the replica has all of it, too")
 	p.replicaHasAll(db)
+	p.hasEvent("TakeoverCompleted", p.cluster+"-1 took over from "+p.cluster+"-0 in ")
+	ctx, cancel := p.context(answerLimit)
+	defer cancel()
+	said := p.field(ctx, `{range .status.takeovers[*]}{.epoch} {.from} {.to} {.startTime} {.completionTime} {.message}{"\n"}{end}`)
+	t.Log("takeovers:\n" + said)
+	if lines := strings.Fields(said); len(lines) < 4 || lines[2] != p.cluster+"-1" || strings.Count(said, p.cluster+"-1 "+p.cluster+"-0 2") != 1 {
+		t.Errorf("the status lists %s", said)
+	}
 }
 
 // replicaHasAll waits until readers find as many rows as the primary has.

@@ -54,7 +54,7 @@ func eventsOf(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	events = slices.DeleteFunc(events, func(event reconcile.Event) bool {
 		return event.Reason == reasonPrimaryFirst || event.Reason == reasonUpgradeBlocked
 	})
-	return slices.Concat(events, recordEvents(before, after), rotationEvents(before, after), warningEvents(before, after), tableEvents(before, after))
+	return slices.Concat(events, recordEvents(before, after), takeoverEvents(before, after), rotationEvents(before, after), warningEvents(before, after), tableEvents(before, after))
 }
 
 func recordEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {

@@ -44,6 +44,7 @@ func (r passResult) status() v1.MySQLClusterStatus {
 	r.describeServing(&status)
 	r.describeDurability(&status)
 	r.describeFailover(&status)
+	r.describeTakeovers(&status)
 	describeRotation(&status, r.rotation)
 	describeMemory(&status, r.cluster)
 	r.describeDisk(&status)

@@ -193,6 +193,9 @@ type MySQLClusterStatus struct {
 	// RequiredAcks is how many replicas must acknowledge a commit before it returns to the client.
 	RequiredAcks int32 `json:"requiredAcks,omitempty"`
 
+	// Takeovers are the latest times at which a member was to take over from the primary, in order, at most eight.
+	Takeovers []Takeover `json:"takeovers,omitempty"`
+
 	// Replicas is the number of members that exist, for the scale subresource.
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of members that serve clients.
@@ -219,6 +222,20 @@ type MySQLClusterStatus struct {
 
 // HadPrimary reports whether the cluster has, or has had, a primary.
 func (s MySQLClusterStatus) HadPrimary() bool { return s.Primary != "" || s.FormerPrimary != "" }
+
+// Takeover is one time at which a member was to take over from the primary.
+type Takeover struct {
+	// Epoch is the epoch of the next primary.
+	Epoch int64 `json:"epoch"`
+	// From is the former primary, To the next one; empty until it is chosen. Both are the same if no other member could take over.
+	From string `json:"from"`
+	To   string `json:"to,omitempty"`
+	// Message says why.
+	Message string `json:"message,omitempty"`
+	// StartTime is when the operator began, CompletionTime when it saw the next primary take writes; nil before that.
+	StartTime      metav1.Time  `json:"startTime"`
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
 
 // Member is one mysqld with its volume.
 type Member struct {

@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/report"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// mostTakeovers is how many takeovers a status lists. The schema allows no more.
+const mostTakeovers = 8
+
+// describeTakeovers adds a takeover that begins to the status, and what has happened since to one that is in progress.
+func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
+	record, all := r.decision.Record, slices.Clone(status.Takeovers)
+	isListed := len(all) > 0 && all[len(all)-1].Epoch == record.Epoch
+	if record.FormerPrimary != "" && !isListed {
+		begun := v1.Takeover{Epoch: record.Epoch, From: record.FormerPrimary, StartTime: metav1.NewTime(r.seen.now)}
+		if note := r.decision.Note; note != nil {
+			begun.Message = report.Brief(note.Message, report.LongestMessage)
+		}
+		all = append(all, begun)
+		isListed = true
+	}
+	if record.Primary != "" && isListed {
+		last := &all[len(all)-1]
+		last.To = record.Primary
+		if last.CompletionTime == nil && r.leads(record) {
+			now := metav1.NewTime(r.seen.now)
+			last.CompletionTime = &now
+		}
+	}
+	status.Takeovers = all[max(0, len(all)-mostTakeovers):]
+}
+
+// leads reports whether the primary takes writes under this record's epoch.
+func (r passResult) leads(record replication.Record) bool {
+	primary := r.primaryStatus()
+	return primary != nil && primary.State == replication.StateWriting && primary.Held.Epoch == record.Epoch
+}
+
+// takeoverEvents reports a takeover that is complete.
+func takeoverEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
+	count := len(after.Takeovers)
+	if count == 0 {
+		return nil
+	}
+	last := after.Takeovers[count-1]
+	wasComplete := slices.ContainsFunc(before.Takeovers, func(one v1.Takeover) bool { return one.Epoch == last.Epoch && one.CompletionTime != nil })
+	if last.CompletionTime == nil || wasComplete {
+		return nil
+	}
+	note := fmt.Sprintf("%s took over from %s in %s: %s", last.To, last.From, last.CompletionTime.Sub(last.StartTime.Time), last.Message)
+	if last.To == last.From {
+		note = last.To + " continues as the primary, because no other member could take over"
+	}
+	return []reconcile.Event{{Type: reconcile.Normal, Reason: "TakeoverCompleted", Action: "ChangeRecord", Note: note}}
+}

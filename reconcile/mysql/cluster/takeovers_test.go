@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// TestStatusListsTakeovers: each of them from its beginning, and no more than the schema allows.
+func TestStatusListsTakeovers(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
+	s := healthy(t, 2)
+	pass := func(after time.Duration, record replication.Record, state replication.State) v1.MySQLClusterStatus {
+		s.record, s.seen.now = record, began.Add(after)
+		s.member(1, false, func(m *replication.Status) { m.State, m.Held = state, record })
+		var note *replication.Note
+		if record.FormerPrimary != "" {
+			note = &replication.Note{Reason: replication.ReasonReplacingPrimary, Message: "db-0 is down"}
+		}
+		status := s.report(note, nil).status()
+		s.before(status)
+		return status
+	}
+	fence := replication.Record{Epoch: 2, Revision: 2, FormerPrimary: "db-0"}
+	chosen := replication.Record{Epoch: 2, Revision: 3, Primary: "db-1"}
+	pass(0, fence, replication.StateCatchingUp)
+	pass(time.Second, fence, replication.StateCatchingUp)
+	promoting := pass(2*time.Second, chosen, replication.StatePromoting)
+	if all := promoting.Takeovers; len(all) != 1 || all[0].To != "db-1" || all[0].CompletionTime != nil {
+		t.Fatalf("while it is promoted: %+v", all)
+	}
+	done := pass(3*time.Second, chosen, replication.StateWriting)
+	if one := done.Takeovers[0]; one.From != "db-0" || one.Message != "db-0 is down" || !one.StartTime.Time.Equal(began) || one.CompletionTime.Sub(began) != 3*time.Second {
+		t.Errorf("when it leads: %+v", one)
+	}
+	events := eventsOf(promoting, done)
+	if last := events[len(events)-1]; last.Reason != "TakeoverCompleted" || !strings.Contains(last.Note, "db-1 took over from db-0 in 3s: db-0 is down") {
+		t.Errorf("the event is %+v", last)
+	}
+	later := pass(time.Hour, chosen, replication.StateWriting)
+	if one := later.Takeovers[0]; one.CompletionTime.Sub(began) != 3*time.Second || len(takeoverEvents(done, later)) > 0 {
+		t.Errorf("later: %+v", one)
+	}
+	for range 2 * mostTakeovers {
+		fence.Epoch++
+		later = pass(time.Hour, fence, replication.StateCatchingUp)
+	}
+	if all := later.Takeovers; len(all) != mostTakeovers || all[0].Epoch != fence.Epoch-mostTakeovers+1 {
+		t.Errorf("after many: %+v", all)
+	}
+}
