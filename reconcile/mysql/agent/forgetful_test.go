@@ -18,15 +18,15 @@ import (
 func TestAMachineThatFailsMakesAReplicaForgetful(t *testing.T) {
 	t.Parallel()
 	replica, primary := replication.RoleReplica, replication.RolePrimary
-	t.Run("another boot, of a primary that is being replaced: it follows no other yet", func(t *testing.T) {
+	t.Run("another boot, of a primary that was replaced: it acknowledges no commits of another yet", func(t *testing.T) {
 		t.Parallel()
 		fenced := state{Life: "former/pod", HeldRole: replica, Held: replication.Record{Epoch: 2, FormerPrimary: "db-0"}, Replaced: &replaced{}}
 		if got := fenced.livingIn("boot/pod"); got.IsForgetful {
 			t.Errorf("it is forgetful: %+v", got)
 		}
-		fenced.Held.Primary = "db-1"
+		fenced.Held.Primary, fenced.Last = "db-1", &replication.Assignment{Role: replica, Acknowledge: true}
 		if got := fenced.livingIn("boot/pod"); !got.IsForgetful {
-			t.Errorf("it may have followed another member: %+v", got)
+			t.Errorf("it may have acknowledged commits: %+v", got)
 		}
 	})
 	for name, test := range map[string]struct {
