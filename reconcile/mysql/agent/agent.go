@@ -61,9 +61,9 @@ type Agent struct {
 	receivers receivers
 	// cannotSetAside reports whether the last attempt to set transactions aside failed. Only the loop uses it.
 	cannotSetAside bool
-	// measuredAt is when the agent last measured mysqld, ledLast when Services could last lead clients to this replaced primary. Only the loop
-	// uses both.
-	measuredAt, ledLast time.Time
+	// measuredAt is when the agent last measured mysqld, strays when clients could be led to it although it is replaced. The loop uses both.
+	measuredAt time.Time
+	strays     strays
 	// room is the last look at the space of the relay log, ear at what the receiver gets. Only the loop uses them.
 	room replication.RelayLogMonitor
 	ear  replication.Ear

@@ -22,6 +22,8 @@ type replaced struct {
 	// that replaces its data gives it another server_uuid.
 	Had     replication.GTIDSet `json:"had,omitzero"`
 	IsKnown bool                `json:"known,omitempty"`
+	// Epoch is the one that replaced it.
+	Epoch int64 `json:"epoch,omitempty"`
 	// SetAside are those of them that are in a folder of the volume (setAside).
 	SetAside replication.GTIDSet `json:"setAside,omitzero"`
 }
@@ -51,26 +53,40 @@ func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 	case kept.Replaced.IsKnown || a.closedUnder(observed, under) == nil || a.assignment != nil && under.version != kept.Held.Version():
 		return // an agent that has no assignment yet has found the mark on the volume
 	default:
-		kept.Replaced = &replaced{Had: server.Executed.Union(server.Pending).OfServer(server.ServerUUID), IsKnown: true}
+		kept.Replaced = &replaced{Epoch: kept.Replaced.Epoch, Had: server.Executed.Union(server.Pending).OfServer(server.ServerUUID), IsKnown: true}
 	}
 	if err := a.storeState(kept); err != nil {
 		a.log.Info("cannot record what this member had as the primary, will try again", "error", err.Error())
 	}
 }
 
-// straysFor is for how long Services may lead clients to a former primary after the next one is named: kube-proxy follows within seconds.
-const straysFor = 5 * time.Second
+const (
+	// straysFor is for how long Services may lead clients to a former primary after the next one is named: kube-proxy follows within seconds.
+	straysFor = 5 * time.Second
+	// mostStrays is for how long the agent ends sessions if the next one is not named: a user may want to look at the data.
+	mostStrays = time.Minute
+)
+
+// strays is when Services may lead clients to a primary that was replaced: since when in this epoch, and when last.
+type strays struct {
+	epoch       int64
+	since, last time.Time
+}
 
 // endStrays ends the sessions of clients at a former primary that takes no writes. A client would keep its connection, and get an error for
 // every write.
 func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed) {
+	now := time.Now()
 	a.mu.Lock()
-	former, isFenced := a.kept.Replaced, a.kept.Held.Primary == ""
+	former, held := a.kept.Replaced, a.kept.Held
 	a.mu.Unlock()
-	if former != nil && (isFenced || !former.IsKnown) {
-		a.ledLast = time.Now()
+	if former != nil && former.Epoch == held.Epoch && (held.Primary == "" || !former.IsKnown) {
+		if a.strays.epoch != held.Epoch {
+			a.strays = strays{epoch: held.Epoch, since: now}
+		}
+		a.strays.last = now
 	}
-	if !observed.Server.SuperReadOnly || time.Since(a.ledLast) > straysFor {
+	if !observed.Server.SuperReadOnly || now.Sub(a.strays.last) > straysFor || now.Sub(a.strays.since) > mostStrays {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)

@@ -26,6 +26,8 @@ func TestOnlyAReplacedPrimaryIsMarked(t *testing.T) {
 		return replication.Assignment{Cluster: cluster, Role: role, Record: record}
 	}
 	led := assigned(cluster, replication.RolePrimary, replication.Record{Epoch: 1, Revision: 4, Primary: "db-0"})
+	alone := assigned(cluster, replication.RolePrimary, replication.Record{Epoch: 1, Revision: 4, Primary: "db-0"})
+	led.Acks = 1
 	followed := assigned(cluster, replication.RoleReplica, led.Record)
 	for name, test := range map[string]struct {
 		last, next replication.Assignment
@@ -33,9 +35,11 @@ func TestOnlyAReplacedPrimaryIsMarked(t *testing.T) {
 	}{
 		"the primary is fenced":                     {led, assigned(cluster, replication.RoleReplica, fence), true},
 		"the primary was away and follows the next": {led, assigned(cluster, replication.RoleReplica, chosen), true},
-		"the primary was away for two of them":      {led, assigned(cluster, replication.RoleReplica, replication.Record{Epoch: 3, Primary: "db-2"}), true},
+		"the primary was away for two of them":      {led, assigned(cluster, replication.RoleReplica, replication.Record{Epoch: 3, Revision: 9, Primary: "db-2"}), true},
 		"a replica learns of it":                    {followed, assigned(cluster, replication.RoleReplica, fence), false},
 		"the primary stays":                         {led, assigned(cluster, replication.RolePrimary, replication.Record{Epoch: 1, Revision: 5, Primary: "db-0"}), false},
+		"its commits waited for no replica":         {alone, assigned(cluster, replication.RoleReplica, chosen), false},
+		"the resource went back in time":            {led, assigned(cluster, replication.RoleReplica, replication.Record{Epoch: 2, Revision: 4, Primary: "db-1"}), false},
 		"its resource was applied again":            {led, assigned("other", replication.RoleReplica, chosen), false},
 		"nothing says whose volume it is":           {assigned("", replication.RolePrimary, led.Record), assigned("", replication.RoleReplica, chosen), false},
 	} {

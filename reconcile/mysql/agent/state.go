@@ -46,7 +46,7 @@ type state struct {
 func (s state) accepting(next replication.Assignment) state {
 	switch {
 	case replication.IsReplaced(s.Last, next):
-		s.Replaced = &replaced{}
+		s.Replaced = &replaced{Epoch: next.Record.Epoch}
 	case next.Role == replication.RolePrimary:
 		s.Replaced = nil
 	}

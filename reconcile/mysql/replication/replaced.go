@@ -9,10 +9,13 @@ import "fmt"
 // IsReplaced reports whether the primary of the last assignment is replaced by the next one. It need not have seen the record that fenced
 // the others: without them, nothing that it made was acknowledged.
 //
-// An epoch of another resource proves nothing. The volume may be another cluster's, or the data may have been adopted since.
+// An epoch of another resource proves nothing. The volume may be another cluster's, or the data may have been adopted since. Neither does a
+// record that knows nothing of the member's last one, because the resource went back in time. A primary whose commits waited for no
+// acknowledgement proves nothing either.
 func IsReplaced(last *Assignment, next Assignment) bool {
 	return last != nil && last.Role == RolePrimary && last.Cluster != "" && last.Cluster == next.Cluster &&
-		last.Record.Epoch < next.Record.Epoch && last.Record.Primary != next.Record.Primary
+		last.Record.Epoch < next.Record.Epoch && last.Record.Revision < next.Record.Revision && last.Record.Primary != next.Record.Primary &&
+		last.Acks > 0
 }
 
 // errantStep is the step of a member that does not replicate and has transactions that its primary does not have.
