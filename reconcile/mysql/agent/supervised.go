@@ -138,7 +138,7 @@ func (a *Agent) forgetAnswers() {
 	a.status.State, a.status.Closed = replication.StateStarting, nil
 	a.status.Writable, a.status.Acknowledging = false, false
 	a.status.ObservedUnder, a.status.Silent = replication.Version{}, nil
-	a.status.AcksEnforced, a.status.AckClients, a.status.SourceSilentSeconds = 0, 0, 0
+	a.status.AcksEnforced, a.status.AckClients, a.status.ConnectedReplicas, a.status.SourceSilentSeconds = 0, 0, 0, 0
 	a.status.Transactions.CommitWaitSeconds = 0
 }
 

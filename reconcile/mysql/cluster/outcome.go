@@ -27,6 +27,9 @@ func blocked(cluster v1.MySQLCluster, found report.Problem) v1.MySQLClusterStatu
 		status.Phase = v1.PhaseDegraded
 	}
 	conditionsOf(&status).Problem(found)
+	if len(cluster.Status.InSync) > 0 {
+		conditionsOf(&status).Set(conditionFailoverReady, metav1.ConditionFalse, found.Reason, "the operator does not look at the members: "+found.Message)
+	}
 	return status
 }
 

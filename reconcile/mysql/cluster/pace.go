@@ -113,7 +113,7 @@ func jittered(longest time.Duration) time.Duration {
 // prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
 func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 	ahead := requeueInput{
-		ready:     isAtRest(status),
+		ready:     isAtRest(status) && !r.lacksAcks(),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
 		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(children.NamesOf(r.cluster), r.seen)) > 0,
 		due:       untilLate(r.seen),
@@ -128,6 +128,12 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 		ahead.asked = ahead.asked || pod.Status.PodIP != "" && runsAgent(pod)
 	}
 	return ahead
+}
+
+// lacksAcks reports whether the primary gets too few acknowledgements right now.
+func (r passResult) lacksAcks() bool {
+	primary := r.primaryStatus()
+	return primary != nil && primary.AcksShortSeconds > 0
 }
 
 // sooner returns the shorter of two times; zero and less mean never.

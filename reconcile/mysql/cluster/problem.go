@@ -29,7 +29,7 @@ const (
 	reasonDiskFull        = "DiskFull"
 	reasonCommitsHang     = "CommitsHang"
 	reasonErrantMember    = string(replication.ReasonErrantMember)
-	reasonReplicaBroken   = "ReplicationBroken"
+	reasonReplicaBroken   = string(replication.ReasonReplicationBroken)
 	reasonDegraded        = string(replication.ReasonCommitsNotReplicated)
 	reasonDurable         = "CommitsReplicated"
 	reasonSingleMember    = string(replication.ReasonSingleMember)

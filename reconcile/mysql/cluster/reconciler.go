@@ -230,7 +230,7 @@ func (r *reconciler) lookAtSecrets(ctx context.Context, client *reconcile.Client
 // view returns the input of the decision about replication.
 func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 	return replication.Cluster{
-		UID: string(cluster.UID), Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
+		UID: string(cluster.UID), HasContinued: hasContinued(cluster.Status, seen.now), Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
 		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
 		Request: cluster.Annotations[AnnotationReplacePrimary],
 		Durability: replication.Durability{

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,6 +37,19 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 		}
 	}
 	status.Takeovers = all[max(0, len(all)-mostTakeovers):]
+}
+
+// continuesFor is for how long the operator does not replace a primary again whose replicas are cut off from it, if no other member could
+// take over the last time.
+const continuesFor = 10 * time.Minute
+
+// hasContinued reports whether the primary was to be replaced a short while ago, and continues.
+func hasContinued(status v1.MySQLClusterStatus, now time.Time) bool {
+	if len(status.Takeovers) == 0 {
+		return false
+	}
+	last := status.Takeovers[len(status.Takeovers)-1]
+	return last.Epoch == status.Epoch && last.To == last.From && now.Sub(last.StartTime.Time) < continuesFor
 }
 
 // leads reports whether the primary takes writes under this record's epoch.

@@ -18,8 +18,8 @@ type Observed struct {
 	Version string
 	// AskedAcks is how many acknowledgements commits wait for as the variables say, certain or not.
 	AskedAcks int
-	// AckClients is how many acknowledging replicas are connected.
-	AckClients int
+	// AckClients is how many acknowledging replicas are connected. The agent lowers it to those that do acknowledge; Connected stays.
+	AckClients, Connected int
 	// CommitsWait reports whether a commit waits for acknowledgements.
 	CommitsWait bool
 	// LoginsHang reports whether no client can log in: a statement about accounts waits for an acknowledgement and holds the lock of the
@@ -54,6 +54,7 @@ func (s *Server) Observe(ctx context.Context) (Observed, error) {
 	}
 	channel.AckActive = status["Rpl_semi_sync_replica_status"] == "ON"
 	seen.AckClients, _ = strconv.Atoi(status["Rpl_semi_sync_source_clients"])
+	seen.Connected = seen.AckClients
 	seen.Server.Channel = channel
 	// A replica that hangs still counts as acknowledging, so the number of clients does not show whether commits wait.
 	seen.CommitsWait = status["Rpl_semi_sync_source_wait_sessions"] != "0"

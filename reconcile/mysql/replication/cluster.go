@@ -23,6 +23,8 @@ type Cluster struct {
 	Durability Durability
 	// CopyLimit limits how fast a new member copies the primary's data, in bytes per second; 0 means DefaultCopyLimit.
 	CopyLimit int64
+	// HasContinued means that the primary was replaced a short while ago, and continues, because no other member could take over.
+	HasContinued bool
 	// Request is the request of a user to replace a primary whose agent does not answer (Record.request); empty for none.
 	Request string
 }
@@ -80,9 +82,10 @@ const (
 	ReasonAdoptionBlocked Reason = "AdoptionBlocked"
 	// ReasonPrimaryDataLost: the primary on record came back without data that it had.
 	ReasonPrimaryDataLost Reason = "PrimaryDataLost"
-	// ReasonPrimaryDown: mysqld of the primary does not run, or its agent does not answer, and no other member may take over by itself.
+	// ReasonPrimaryDown: mysqld of the primary does not run, its replicas are cut off from it, or its agent does not answer, and no other
+	// member may take over by itself.
 	ReasonPrimaryDown Reason = "PrimaryDown"
-	// ReasonReplacingPrimary: another member takes over from a primary that has lost its data, or whose mysqld does not run.
+	// ReasonReplacingPrimary: another member takes over from the primary.
 	ReasonReplacingPrimary Reason = "ReplacingPrimary"
 	// ReasonPrimaryWouldLeave: scaling in would remove the primary.
 	ReasonPrimaryWouldLeave Reason = "PrimaryWouldLeave"
@@ -96,6 +99,8 @@ const (
 	ReasonCommitsNotReplicated Reason = "CommitsNotReplicated"
 	// ReasonErrantMember: a member has transactions that the primary does not have.
 	ReasonErrantMember Reason = "ErrantMember"
+	// ReasonReplicationBroken: the applier of a replica has failed.
+	ReasonReplicationBroken Reason = "ReplicationBroken"
 	// ReasonIncompleteMembers: the rows of tables that are not InnoDB are missing on all members that could take over.
 	ReasonIncompleteMembers Reason = "TablesWithoutRows"
 	// ReasonTooFewReplicas: the replicas that answer may not have all acknowledged commits.

@@ -134,7 +134,7 @@ func has(set string) saying {
 // enforces is what a primary reports about acknowledgements: for how many commits wait, and how many connected replicas can give them.
 func enforces(acks, connected int) saying {
 	return func(_ *testing.T, s *Status) {
-		s.AcksEnforced, s.AckClients, s.Writable = acks, connected, true
+		s.AcksEnforced, s.AckClients, s.ConnectedReplicas, s.Writable = acks, connected, connected, true
 		s.Assignment = &Assignment{Role: RolePrimary, Acks: acks}
 	}
 }

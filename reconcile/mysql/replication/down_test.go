@@ -100,8 +100,10 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 
 		"the replicas are cut off from it, and can acknowledge commits of one of them": {
 			cutOff(t, 3, 1, 0, 2), fencing(1, whole...)},
-		"three of five members are cut off from the primary and another one": {
-			cutOff(t, 5, 2, 1, 3), fencing(2, "db-0", "db-1", "db-2", "db-3", "db-4")},
+		"three of five members are cut off from the primary and another one, which may be the only one with its latest commits": {
+			cutOff(t, 5, 2, 1, 3), rec(1, 2, "db-0", "db-1", "db-2", "db-3", "db-4")},
+		"all but one of five members are cut off, and one of them does not answer": {
+			cutOff(t, 5, 2, 0, 4).silent(4), fencing(2, "db-0", "db-1", "db-2", "db-3", "db-4")},
 		"two of four members are: neither side can keep the promise": {
 			cutOff(t, 4, 2, 1, 2), rec(1, 2, "db-0", "db-1", "db-2", "db-3")},
 		"the only replica is: alone it could promise no more than the primary": {
@@ -112,6 +114,15 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			cutOff(t, 3, 1, 1, 2), rec(1, 1, whole...)},
 		"they have not connected yet to a primary that has just started": {
 			cutOff(t, 3, 1, 0, 2).hears(0, StateWriting, enforces(1, 0), shortFor(int(ShortAfter.Seconds())-1)), rec(1, 1, whole...)},
+		"they are connected, and hang": {
+			cutOff(t, 3, 1, 0, 2).with(func(c *Cluster) { c.Members[0].Status.ConnectedReplicas = 2 }), rec(1, 1, whole...)},
+		"one of them has a transaction of its own, so none could lead": {
+			cutOff(t, 3, 1, 0, 2).with(func(c *Cluster) {
+				own := c.Members[1].Status
+				own.ServerUUID, own.Received = uuidB, own.Received.Union(gtids(t, "B:1"))
+			}), rec(1, 1, whole...)},
+		"no member could take over a moment ago": {
+			cutOff(t, 3, 1, 0, 2).with(func(c *Cluster) { c.HasContinued = true }), rec(1, 1, whole...)},
 		"they hear nothing because their relay logs are full": {
 			cutOff(t, 3, 1, 0, 2).with(func(c *Cluster) { c.Members[1].Status.Acknowledging, c.Members[2].Status.Acknowledging = false, false }), rec(1, 1, whole...)},
 

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A primary that has lost its data, or whose mysqld does not run, is replaced by a replica. Two records lead there. The first names no
-// primary, and the former one in FormerPrimary. Its epoch is later than any that a member knows, so members that have accepted it
-// acknowledge no commit of the former primary any more: they are fenced. RequiredAcks stays as it was, and so does InSync, except for a
-// primary that has lost its data. Every acknowledged commit is on RequiredAcks of the other members in sync. So if all but RequiredAcks - 1
-// of them are fenced and read, together they have every acknowledged commit. The second record names the new primary: one that has
-// everything that they have.
+// A primary that has lost its data, whose mysqld does not run, or that the network cuts off from its replicas, is replaced by a replica.
+// Two records lead there. The first names no primary, and the former one in FormerPrimary. Its epoch is later than any that a member knows,
+// so members that have accepted it acknowledge no commit of the former primary any more: they are fenced. RequiredAcks stays as it was, and
+// so does InSync, except for a primary that has lost its data. Every acknowledged commit is on RequiredAcks of the other members in sync.
+// So if all but RequiredAcks - 1 of them are fenced and read, together they have every acknowledged commit. The second record names the new
+// primary: one that has everything that they have.
 //
 // No member is chosen before the former primary has accepted the first record and certainly takes no writes, or a user has said that it
 // need not. If it is back with its data meanwhile, and no other member can take over, it continues.
@@ -87,7 +87,7 @@ func (r Record) replacing(waits string) *Note {
 func (c Cluster) whyNotSoon() string {
 	witnesses := c.bySuitability(c.witnesses(answers))
 	name, undecided := electFrom(c.Record.Primary, witnesses)
-	if undecided != "" {
+	if undecided = cmp.Or(undecided, ownAmong(witnesses)); undecided != "" {
 		return undecided
 	}
 	chosen, _ := c.member(name)

@@ -64,15 +64,17 @@ func (c Cluster) primaryHangs() bool {
 	return c.getNothing(func(Status) bool { return true }) >= c.Record.witnessesNeeded()
 }
 
-// primaryCutOff describes a primary that takes writes and whose commits wait, because members in sync get nothing from it; empty if that is
-// not so, or if these members could not keep the promise of the record without it either.
+// primaryCutOff describes a primary that takes writes and whose commits wait, because the network between it and the replicas failed; empty
+// if that is not so. All replicas in sync that answer must have got nothing from it: one that has could be the only one with its latest
+// commits. And they must be enough to keep the promise of the record without it.
 func (c Cluster) primaryCutOff() string {
 	status := c.primaryStatus()
-	if !status.speaksOurProtocol() || status.State != StateWriting || status.AckClients >= c.Record.RequiredAcks || seconds(status.AcksShortSeconds) < ShortAfter {
+	if !status.speaksOurProtocol() || status.State != StateWriting || c.HasContinued {
 		return ""
 	}
 	ready := c.getNothing(func(replica Status) bool { return replica.Acknowledging }) // its relay log has room
-	if ready < max(c.Record.witnessesNeeded(), c.Record.RequiredAcks+1) {
+	isCutOff := status.ConnectedReplicas < c.Record.RequiredAcks && seconds(status.AcksShortSeconds) >= ShortAfter
+	if !isCutOff || ready < max(len(c.witnesses(answers)), c.Record.witnessesNeeded(), c.Record.RequiredAcks+1) {
 		return ""
 	}
 	return fmt.Sprintf("the primary %s gets too few acknowledgements, and the replicas have got nothing from it for more than %d seconds", c.Record.Primary, int(SilentAfter.Seconds()))

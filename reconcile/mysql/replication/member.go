@@ -205,8 +205,10 @@ type Status struct {
 	// AcksEnforced is how many acknowledgements commits on this member certainly wait for until the next report, unless Assignment requires
 	// fewer.
 	AcksEnforced int `json:"acksEnforced,omitempty"`
-	// AckClients is how many connected replicas acknowledge commits of this member.
-	AckClients int `json:"ackClients,omitempty"`
+	// AckClients is how many connected replicas acknowledge commits of this member. ConnectedReplicas also counts those that are connected as
+	// such, and do not acknowledge.
+	AckClients        int `json:"ackClients,omitempty"`
+	ConnectedReplicas int `json:"connectedReplicas,omitempty"`
 	// AcksShortSeconds is for how long AckClients has been less than AcksEnforced.
 	AcksShortSeconds int `json:"acksShortSeconds,omitempty"`
 	// Acknowledging reports whether this replica's semi-synchronous acknowledgements are on.

@@ -16,9 +16,12 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	if reason, problem := c.whyNotReplaced(); problem != "" {
 		return false, reason, problem
 	}
+	if reason, problem := c.whyNotLater(); problem != "" {
+		return false, reason, problem
+	}
 	var names []string
 	for _, member := range c.witnesses(answers) {
-		if member.Status.State == StateReplicating && member.Status.KnownTablesWithoutRows().Empty() {
+		if c.couldLead(member) {
 			names = append(names, member.Name)
 		}
 	}
@@ -26,6 +29,28 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first"
 	}
 	return true, ReasonReplicaCanTakeOver, strings.Join(names, " or ") + " takes over if mysqld of " + c.Record.Primary + " fails, and no acknowledged commit is lost"
+}
+
+// whyNotLater returns what would stop a takeover later, although it does not show before; empty for nothing.
+func (c Cluster) whyNotLater() (Reason, string) {
+	if primary := c.primaryStatus(); primary != nil && !primary.speaksOurProtocol() {
+		return ReasonAgentRelease, "the agent of " + c.Record.Primary + " is of another release than the operator"
+	}
+	if lost, mayReplace := c.primaryDataLost(); lost != "" && !mayReplace {
+		return ReasonPrimaryDataLost, lost
+	}
+	failed := c.witnesses(func(member Member) bool { return answers(member) && member.Status.State == StateBroken })
+	if len(failed) > 0 && len(c.witnesses(answers))-len(failed) < c.Record.witnessesNeeded() {
+		return ReasonReplicationBroken, "the applier of " + failed[0].Name + ", which may be the only one with a commit, has failed"
+	}
+	return "", ""
+}
+
+// couldLead reports whether the replica could lead at once. While the primary does not lead, no replica follows it closely.
+func (c Cluster) couldLead(member Member) bool {
+	status, primary := member.Status, c.primaryStatus()
+	isWaiting := status.State == StateCatchingUp && (primary == nil || primary.State != StateWriting) && status.Executed.Contains(status.Received)
+	return (status.State == StateReplicating || isWaiting) && status.KnownTablesWithoutRows().Empty()
 }
 
 // whyNotReplaced returns why no replica may take over by itself; empty if one may.

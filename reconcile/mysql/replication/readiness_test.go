@@ -23,6 +23,12 @@ func TestFailoverSaysWhoWouldTakeOver(t *testing.T) {
 		"one is errant":                 {healthy(t, 3, 1).hears(1, StateErrant), ReasonErrantMember, "db-1 has errant"},
 		"nothing is promised":           {healthy(t, 3, 0), ReasonCommitsNotReplicated, "on the primary alone"},
 		"a member holds a later record": {healthy(t, 2, 1).hears(1, StateReplicating, holding(Record{Epoch: 1, Revision: 99, Primary: "db-0"})), ReasonRecordOutdated, "db-1 holds"},
+		"the applier of one has failed, and it may have a commit alone": {healthy(t, 3, 1).hears(2, StateBroken), ReasonReplicationBroken, "db-2"},
+		"the applier of one has failed, and the others suffice":         {healthy(t, 5, 2).hears(2, StateBroken), ReasonReplicaCanTakeOver, "db-1 or db-3 or db-4"},
+		"the primary's agent is older":                                  {healthy(t, 3, 1).with(func(c *Cluster) { c.Members[0].Status.Protocol-- }), ReasonAgentRelease, "db-0"},
+		"the primary went back in time":                                 {healthy(t, 3, 1).hears(0, StateWaiting, has("A:1-8"), func(_ *testing.T, s *Status) { s.ServerUUID = uuidA }), ReasonPrimaryDataLost, "without"},
+		"the primary is away, so none follows it": {
+			healthy(t, 3, 1).lost(0).hears(1, StateCatchingUp).hears(2, StateCatchingUp), ReasonReplicaCanTakeOver, "db-1 or db-2"},
 		"one member":                    {healthy(t, 1, 0), ReasonSingleMember, "no replica"},
 		"a primary is chosen right now": {fencedFromDown(t, 3, 1), ReasonReplacingPrimary, "takes over from db-0"},
 		"no primary was ever chosen":    {healthy(t, 2, 1).with(func(c *Cluster) { c.Record = Record{} }), ReasonWaitingForMembers, "no primary yet"},

@@ -342,7 +342,7 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 		State: step.State, Message: step.Message, NeedsCopy: step.NeedsCopy, Assignment: a.assignment, Boot: a.status.Boot, Protocol: Protocol,
 		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, ObservedUnder: under, Silent: silent,
 		Executed: seen.Executed, Received: seen.Executed.Union(seen.Channel.Retrieved), Writable: !seen.SuperReadOnly,
-		Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, AcksShortSeconds: w.clock - a.shortSince,
+		Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, ConnectedReplicas: clients, AcksShortSeconds: w.clock - a.shortSince,
 		Acknowledging: seen.Channel.AckActive || seen.ReplicaAcks && (seen.Channel.IO != "No" || a.assignment != nil && !a.assignment.Acknowledge), LagSeconds: seen.Channel.LagSeconds,
 	}
 	if seen.SuperReadOnly {
