@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -120,34 +121,37 @@ func TestPrimaryIsCutOff(t *testing.T) {
 	p.replicaHasAll(db)
 }
 
-// partition drops packets between the first member and the two others, and returns what ends that. It ends with the Pod, too.
+// partition drops packets between the first member and the two others where they arrive, and returns what ends that. It ends with the Pods,
+// too.
 func (p *place) partition() (mend func()) {
+	p.t.Helper()
+	first := p.cluster + "-0"
+	var commands [][]string
+	for _, other := range []string{p.cluster + "-1", p.cluster + "-2"} {
+		commands = append(commands, p.dropping(first, other), p.dropping(other, first))
+	}
+	p.filter("-I", commands)
+	return func() { p.filter("-D", commands) }
+}
+
+// dropping returns the nsenter command, without the operation of iptables, for packets that arrive at a Pod from another one.
+func (p *place) dropping(pod, from string) []string {
+	p.t.Helper()
+	running := processes(p.t.T, pod, supervisor.Program)
+	if len(running) != 1 {
+		p.t.Fatalf("supervisors of %s: %v", pod, running)
+	}
+	return []string{"--target", fmt.Sprint(running[0]), "--net", "iptables", "-w", "10", "INPUT", "-s", p.read("pods", from, "{.status.podIP}"), "-j", "DROP"}
+}
+
+func (p *place) filter(operation string, commands [][]string) {
 	p.t.Helper()
 	ctx, cancel := p.context(answerLimit)
 	defer cancel()
-	running := processes(p.t.T, p.cluster+"-0", supervisor.Program)
-	if len(running) != 1 {
-		p.t.Fatalf("supervisors of the first member: %v", running)
-	}
-	change := func(ctx context.Context, operation string, rule ...string) {
-		command := append([]string{"--target", fmt.Sprint(running[0]), "--net", "iptables", "-w", "10", operation}, append(rule, "-j", "DROP")...)
-		if said, err := exec.CommandContext(ctx, "nsenter", command...).CombinedOutput(); err != nil {
+	for _, command := range commands {
+		at := slices.Index(command, "INPUT")
+		if said, err := exec.CommandContext(ctx, "nsenter", slices.Insert(slices.Clone(command), at, operation)...).CombinedOutput(); err != nil {
 			p.t.Fatalf("nsenter %v: %v: %s", command, err, said)
-		}
-	}
-	var rules [][]string
-	for _, other := range []string{p.cluster + "-1", p.cluster + "-2"} {
-		address := p.read("pods", other, "{.status.podIP}")
-		rules = append(rules, []string{"INPUT", "-s", address}, []string{"OUTPUT", "-d", address})
-	}
-	for _, rule := range rules {
-		change(ctx, "-I", rule...)
-	}
-	return func() {
-		ctx, cancel := p.context(answerLimit)
-		defer cancel()
-		for _, rule := range rules {
-			change(ctx, "-D", rule...)
 		}
 	}
 }
