@@ -73,6 +73,23 @@ type strays struct {
 	since, last time.Time
 }
 
+// at returns what is known at a time, at which Services lead clients to the former primary of an epoch or not.
+func (s strays) at(now time.Time, epoch int64, areLed bool) strays {
+	if !areLed {
+		return s
+	}
+	if s.epoch != epoch {
+		s = strays{epoch: epoch, since: now}
+	}
+	s.last = now
+	return s
+}
+
+// mayArrive reports whether there may be sessions to end.
+func (s strays) mayArrive(now time.Time) bool {
+	return now.Sub(s.last) <= straysFor && now.Sub(s.since) <= mostStrays
+}
+
 // endStrays ends the sessions of clients at a former primary that takes no writes. A client would keep its connection, and get an error for
 // every write.
 func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed) {
@@ -80,13 +97,8 @@ func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed) {
 	a.mu.Lock()
 	former, held := a.kept.Replaced, a.kept.Held
 	a.mu.Unlock()
-	if former != nil && former.Epoch == held.Epoch && (held.Primary == "" || !former.IsKnown) {
-		if a.strays.epoch != held.Epoch {
-			a.strays = strays{epoch: held.Epoch, since: now}
-		}
-		a.strays.last = now
-	}
-	if !observed.Server.SuperReadOnly || now.Sub(a.strays.last) > straysFor || now.Sub(a.strays.since) > mostStrays {
+	a.strays = a.strays.at(now, held.Epoch, former != nil && former.Epoch == held.Epoch && (held.Primary == "" || !former.IsKnown))
+	if !observed.Server.SuperReadOnly || !a.strays.mayArrive(now) {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)

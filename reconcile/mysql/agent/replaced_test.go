@@ -56,6 +56,35 @@ func TestOnlyAReplacedPrimaryIsMarked(t *testing.T) {
 	}
 }
 
+// TestSessionsAreEndedForABoundedTime: a user may want to look at the data of a former primary.
+func TestSessionsAreEndedForABoundedTime(t *testing.T) {
+	t.Parallel()
+	began := time.Unix(50_000, 0)
+	const led, named = true, false
+	type look struct {
+		after  time.Duration
+		epoch  int64
+		areLed bool
+		want   bool
+	}
+	for name, looks := range map[string][]look{
+		"no takeover":                     {{0, 2, named, false}},
+		"the next primary is chosen":      {{0, 2, led, true}, {30 * time.Second, 2, led, true}},
+		"it is named":                     {{0, 2, led, true}, {straysFor, 2, named, true}, {straysFor + 1, 2, named, false}},
+		"no primary is named":             {{0, 2, led, true}, {mostStrays, 2, led, true}, {mostStrays + 1, 2, led, false}, {time.Hour, 2, led, false}},
+		"it leads again, and is replaced": {{0, 2, led, true}, {time.Hour, 4, led, true}, {time.Hour + mostStrays, 4, led, true}},
+	} {
+		now := strays{}
+		for _, look := range looks {
+			at := began.Add(look.after)
+			now = now.at(at, look.epoch, look.areLed)
+			if got := now.mayArrive(at); got != look.want {
+				t.Errorf("%s, after %s: %t", name, look.after, got)
+			}
+		}
+	}
+}
+
 func TestPartsOfBinaryLogsAreSetAside(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

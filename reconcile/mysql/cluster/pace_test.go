@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
 )
 
@@ -106,6 +107,7 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 	for i := range silent.seen.pods {
 		silent.seen.pods[i].Status.PodIP = "10.0.0.1"
 	}
+	short := healthy(t, 3).member(0, true, func(m *replication.Status) { m.AcksShortSeconds = 1 })
 	type expected struct {
 		next         time.Duration
 		wantsSecrets bool
@@ -114,14 +116,15 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		report passResult
 		want   expected
 	}{
-		"as it should be":          {healthy(t, 3).report(nil, nil), expected{calmEvery, false}},
-		"ready, but not durable":   {notDurable.report(nil, nil), expected{stepEvery, false}},
-		"one member is silent":     {healthy(t, 2).silent(1).report(nil, nil), expected{stepEvery, true}},
-		"all members are silent":   {silent.report(nil, nil), expected{calmEvery, true}},
-		"members wait for help":    {healthy(t, 2).silent(1).report(nil, &report.Problem{Reason: report.ReasonForeignObject, Message: "in the way", Stalled: true}), expected{helpEvery, true}},
-		"Pods are not made yet":    {noPods(healthy(t, 3)).report(nil, nil), expected{unwatchedLimit, false}},
-		"containers are made":      {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{watchedLimit, true}},
-		"an image cannot be found": {waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil), expected{watchedLimit, false}},
+		"as it should be":           {healthy(t, 3).report(nil, nil), expected{calmEvery, false}},
+		"ready, but not durable":    {notDurable.report(nil, nil), expected{stepEvery, false}},
+		"acknowledgements are late": {short.report(nil, nil), expected{stepEvery, false}},
+		"one member is silent":      {healthy(t, 2).silent(1).report(nil, nil), expected{stepEvery, true}},
+		"all members are silent":    {silent.report(nil, nil), expected{calmEvery, true}},
+		"members wait for help":     {healthy(t, 2).silent(1).report(nil, &report.Problem{Reason: report.ReasonForeignObject, Message: "in the way", Stalled: true}), expected{helpEvery, true}},
+		"Pods are not made yet":     {noPods(healthy(t, 3)).report(nil, nil), expected{unwatchedLimit, false}},
+		"containers are made":       {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{watchedLimit, true}},
+		"an image cannot be found":  {waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil), expected{watchedLimit, false}},
 		"a child is being deleted, while the operator waits for something else": {func() passResult {
 			going := waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil)
 			going.children.unsettled = true

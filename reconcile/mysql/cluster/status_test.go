@@ -310,6 +310,9 @@ func TestBlockedAndPausedKeepWhatIsKnown(t *testing.T) {
 		if got := conditionOf(t, status, v1.ConditionReady); strings.HasPrefix(got, "True") {
 			t.Errorf("%s: it says Ready", name)
 		}
+		if got := conditionOf(t, status, conditionFailoverReady); !strings.HasPrefix(got, "False") {
+			t.Errorf("%s: FailoverReady is %s", name, got)
+		}
 	}
 	if conditionOf(t, paused(s.cluster), v1.ConditionStalled) != "absent" {
 		t.Error("a pause that a user asked for is called stalled")

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -51,5 +53,33 @@ func TestStatusListsTakeovers(t *testing.T) {
 	}
 	if all := later.Takeovers; len(all) != mostTakeovers || all[0].Epoch != fence.Epoch-mostTakeovers+1 {
 		t.Errorf("after many: %+v", all)
+	}
+}
+
+// TestAPrimaryThatContinuesIsNotReplacedAgainAtOnce: for ten minutes after a takeover that no other member could complete.
+func TestAPrimaryThatContinuesIsNotReplacedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
+	attempt := func(epoch int64, to string) v1.Takeover {
+		return v1.Takeover{Epoch: epoch, From: "db-0", To: to, StartTime: metav1.NewTime(began)}
+	}
+	for name, test := range map[string]struct {
+		takeovers []v1.Takeover
+		epoch     int64
+		after     time.Duration
+		want      bool
+	}{
+		"no takeover":              {nil, 2, 0, false},
+		"the primary continues":    {[]v1.Takeover{attempt(2, "db-0")}, 2, continuesFor - 1, true},
+		"ten minutes ago":          {[]v1.Takeover{attempt(2, "db-0")}, 2, continuesFor, false},
+		"another member took over": {[]v1.Takeover{attempt(2, "db-1")}, 2, time.Second, false},
+		"none is chosen yet":       {[]v1.Takeover{attempt(2, "")}, 2, time.Second, false},
+		"the primary before did":   {[]v1.Takeover{attempt(2, "db-0"), attempt(3, "db-1")}, 3, time.Second, false},
+		"of an older epoch":        {[]v1.Takeover{attempt(2, "db-0")}, 3, time.Second, false},
+	} {
+		status := v1.MySQLClusterStatus{Takeovers: test.takeovers, Epoch: test.epoch}
+		if got := hasContinued(status, began.Add(test.after)); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

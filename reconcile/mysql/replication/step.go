@@ -290,9 +290,8 @@ func (l Observed) askingSource() string {
 
 // attachStep connects a member whose replication does not run to its primary. It uses CLONE if the member's data is new, if the primary has
 // purged what the member needs, or if the member was replaced as the primary and has what no client was told had succeeded; otherwise
-// replication. Transactions that the primary has in progress do not stop a member from
-// following it, because their commit may wait for this very member. But a copy would replace them, so before a copy the primary must have
-// executed them.
+// replication. Transactions that the primary has in progress do not stop a member from following it, because their commit may wait for
+// this very member. But a copy would replace them, so before a copy the primary must have executed them.
 func attachStep(a Assignment, local Observed) Step {
 	server, source := local.Server, *local.Source
 	// A receiver drops events of its own server_id, and so would never get back what this member made and has lost since.
