@@ -41,7 +41,7 @@ func run(arguments []string) (int, error) {
 	// Before mysqld starts: a signal that comes meanwhile is kept.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, handled()...)
-	supervised := supervisor.Supervisor{Command: append([]string{file}, command[1:]...), RunDir: folder, Log: os.Stderr, Wait: reap}
+	supervised := supervisor.Supervisor{Command: append([]string{file}, command[1:]...), RunDir: folder, Log: os.Stderr, Wait: reap, Heard: new(supervisor.Connections).Heard}
 	return supervised.Run(context.Background(), signals)
 }
 

@@ -46,6 +46,9 @@ const (
 	// Kill orders the supervisor to end mysqld with SIGKILL.
 	Kill Verb = "Kill"
 
+	// lead replaces the lease, and confirm adds a confirmation to it.
+	lead    Verb = "Lead"
+	confirm Verb = "Confirm"
 	// watch asks for the State now and after each change.
 	watch Verb = "Watch"
 )
@@ -54,37 +57,68 @@ const (
 type message struct {
 	Verb  Verb   `json:"verb"`
 	Start string `json:"start,omitempty"`
+	// Lease is the next one.
+	Lease *Lease `json:"lease,omitempty"`
 }
 
 // answer is the supervisor's answer to a message.
 type answer struct {
 	Error string `json:"error,omitempty"`
+	// Left is how long the lease lasts. IsHeard reports whether enough replicas are connected.
+	Left    time.Duration `json:"left,omitempty"`
+	IsHeard bool          `json:"heard,omitempty"`
+	// IsImpossible means that there can be no lease here.
+	IsImpossible bool `json:"impossible,omitempty"`
 }
 
 const (
 	// longestLine is how many bytes of a message or an answer are read.
-	longestLine = 1 << 10
+	longestLine = 1 << 12
 	// messageTimeout bounds the exchange of one message and its answer, which takes less than a millisecond.
 	messageTimeout = 2 * time.Second
 )
 
 // Tell sends an announcement or an order that concerns one start of mysqld. It returns an error if that mysqld no longer runs.
 func Tell(ctx context.Context, socket string, verb Verb, start string) error {
+	_, err := ask(ctx, socket, message{Verb: verb, Start: start})
+	return err
+}
+
+// ErrNoLease means that the kernel does not say which replicas are connected, so that there can be no lease.
+var ErrNoLease = errors.New("mysqld's supervisor cannot see which replicas are connected")
+
+// Lead replaces the lease of one start of mysqld. It returns how long it lasts, and whether enough replicas are connected. If the
+// supervisor refuses it, the former one stays. The error wraps ErrNoLease if there can be none.
+func Lead(ctx context.Context, socket, start string, lease Lease) (left time.Duration, isHeard bool, err error) {
+	got, err := ask(ctx, socket, message{Verb: lead, Start: start, Lease: &lease})
+	if got.IsImpossible {
+		err = fmt.Errorf("%w: %w", ErrNoLease, err)
+	}
+	return got.Left, got.IsHeard, err
+}
+
+// Confirm adds the operator's confirmation to the lease of one start of mysqld.
+func Confirm(ctx context.Context, socket, start string, at time.Duration) error {
+	_, err := ask(ctx, socket, message{Verb: confirm, Start: start, Lease: &Lease{Confirmed: at}})
+	return err
+}
+
+func ask(ctx context.Context, socket string, asked message) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, messageTimeout)
 	defer cancel()
-	open, err := dial(ctx, socket, message{verb, start})
+	var got answer
+	open, err := dial(ctx, socket, asked)
 	if err != nil {
-		return err
+		return got, err
 	}
 	defer open.Close()
-	var told answer
-	if err := json.NewDecoder(io.LimitReader(open, longestLine)).Decode(&told); err != nil {
-		return fmt.Errorf("read the answer of mysqld's supervisor: %w", err)
+	if err := json.NewDecoder(io.LimitReader(open, longestLine)).Decode(&got); err != nil {
+		return got, fmt.Errorf("read the answer of mysqld's supervisor: %w", err)
 	}
-	if told.Error != "" {
-		return fmt.Errorf("mysqld's supervisor: %s", told.Error)
+	if got.Error != "" {
+		return got, fmt.Errorf("mysqld's supervisor: %s", got.Error)
 	}
-	return nil
+	return got, nil
 }
 
 // Watch calls seen with the State now and after each change, until the context or the supervisor ends. It always returns an error.

@@ -59,7 +59,8 @@ func (s *Supervisor) serve(ctx context.Context, listener net.Listener) {
 func (s *Supervisor) converse(ctx context.Context, open net.Conn) {
 	_ = open.SetDeadline(time.Now().Add(messageTimeout))
 	var asked message
-	if err := json.NewDecoder(io.LimitReader(open, longestLine)).Decode(&asked); err != nil {
+	err := json.NewDecoder(io.LimitReader(open, longestLine)).Decode(&asked)
+	if err != nil {
 		_ = json.NewEncoder(open).Encode(answer{Error: "read the message: " + err.Error()})
 		return
 	}
@@ -69,7 +70,18 @@ func (s *Supervisor) converse(ctx context.Context, open net.Conn) {
 		return
 	}
 	told := answer{}
-	if err := s.take(asked); err != nil {
+	switch asked.Verb {
+	case lead:
+		told.Left, told.IsHeard, err = s.lead(asked)
+		told.IsImpossible = errors.Is(err, errCannotLook)
+	case confirm:
+		err = s.confirm(asked)
+	case Answered, Open, Closed, Kill, watch:
+		err = s.take(asked)
+	default:
+		err = fmt.Errorf("unknown verb %q", asked.Verb)
+	}
+	if err != nil {
 		told.Error = err.Error()
 	}
 	_ = json.NewEncoder(open).Encode(told) // if this fails, the agent asks again

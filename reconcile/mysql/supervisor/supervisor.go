@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path"
 	"slices"
@@ -48,9 +49,12 @@ type Supervisor struct {
 	Attributes *syscall.SysProcAttr
 	// CloseTimeout is how long the agent may take to close mysqld; 0 means half a minute.
 	CloseTimeout time.Duration
+	// Heard returns for how long the machine of a peer, which is connected to this port, has not acknowledged a packet.
+	Heard func(port uint16, peer netip.AddrPort) (time.Duration, error)
 
 	mu       sync.Mutex
 	state    State
+	lease    heldLease
 	changed  chan struct{} // closed at the next change of state
 	process  *os.Process
 	answered bool
@@ -69,6 +73,8 @@ func (s *Supervisor) Run(ctx context.Context, signals <-chan os.Signal) (int, er
 	defer listener.Close()
 	go s.serve(ctx, listener)
 	go s.takeSignals(ctx, signals)
+	go every(ctx, s.renewLease)
+	go every(ctx, s.endLease)
 	for {
 		pid, err := s.start()
 		if err != nil {
@@ -98,7 +104,7 @@ func (s *Supervisor) start() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("start mysqld: %w", err)
 	}
-	s.process, s.answered = process, false
+	s.process, s.answered, s.lease = process, false, heldLease{}
 	s.state = State{Start: rand.Text(), Starts: s.state.Starts + 1, Running: true, Stopping: s.state.Stopping, Ended: s.state.Ended}
 	s.broadcast()
 	if s.state.Stopping {
@@ -174,12 +180,14 @@ func (s *Supervisor) killOpen() {
 	}
 }
 
+var errEnded = errors.New("this mysqld has ended")
+
 // take carries out an announcement or an order.
 func (s *Supervisor) take(asked message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.state.Running || asked.Start != s.state.Start {
-		return errors.New("this mysqld has ended")
+		return errEnded
 	}
 	switch asked.Verb {
 	case Answered:
@@ -196,9 +204,7 @@ func (s *Supervisor) take(asked message) error {
 		}
 	case Kill:
 		s.send(syscall.SIGKILL)
-	case watch:
-	default:
-		return fmt.Errorf("unknown verb %q", asked.Verb)
+	case watch, lead, confirm: // converse answers them
 	}
 	return nil
 }

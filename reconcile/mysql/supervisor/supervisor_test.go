@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,10 @@ type container struct {
 
 	mu   sync.Mutex
 	seen State
+	// heard is when the machines of replicas acknowledged a packet, by Clock.
+	heard map[netip.AddrPort]time.Duration
+	// failed is what the kernel says about connections instead.
+	failed error
 }
 
 // run starts a supervisor. With a time-out of 0, the agent has a minute to close mysqld.
@@ -39,7 +44,7 @@ func run(t *testing.T, script string, timeout time.Duration) *container {
 	}
 	supervised := &Supervisor{
 		Command: []string{"/bin/sh", "-c", script, short}, RunDir: short, Log: t.Output(), Wait: waitFor,
-		CloseTimeout: timeout, Attributes: &syscall.SysProcAttr{Setpgid: true},
+		CloseTimeout: timeout, Heard: c.age, Attributes: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if timeout == 0 {
 		supervised.CloseTimeout = time.Minute

@@ -1,0 +1,76 @@
+package supervisor
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func TestPeersInThePodDoNotCount(t *testing.T) {
+	t.Parallel()
+	own := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}
+	for address, want := range map[string]bool{
+		"127.0.0.6": true, "::1": true, "::6": true, "10.0.0.1": true, "fd00::1": true, "10.0.0.2": false, "fd00::2": false, "192.168.0.1": false,
+	} {
+		if got := isLocal(netip.MustParseAddr(address), own); got != want {
+			t.Errorf("%s: %t", address, got)
+		}
+	}
+}
+
+// TestKernelSaysWhenAPeerWasHeard: over IPv4, over IPv6, and over IPv4 to a socket that listens on both, as mysqld does.
+func TestKernelSaysWhenAPeerWasHeard(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ network, listen, dial string }{
+		{"tcp4", "127.0.0.1:0", "127.0.0.1"}, {"tcp", "[::]:0", "127.0.0.1"}, {"tcp", "[::]:0", "::1"},
+	} {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), test.network, test.listen)
+		if err != nil {
+			t.Skipf("no address of this family: %v", err)
+		}
+		port := listener.Addr().(*net.TCPAddr).AddrPort().Port() //nolint:forcetypeassert // it listens on TCP
+		server := netip.AddrPortFrom(netip.MustParseAddr(test.dial), port)
+		accepted := make(chan net.Conn, 1)
+		go func() {
+			open, err := listener.Accept()
+			if err == nil {
+				accepted <- open
+			}
+		}()
+		client, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := <-accepted
+		peer := client.LocalAddr().(*net.TCPAddr).AddrPort() //nolint:forcetypeassert // it is TCP
+		begun := time.Now()
+		<-time.After(120 * time.Millisecond)
+		quiet, err := heardOn(server, peer)
+		if most := time.Since(begun) + time.Second; err != nil || quiet < 80*time.Millisecond || quiet > most {
+			t.Errorf("%s: heard %s ago (%v), want between 80ms and %s", test.dial, quiet, err, most)
+		}
+		if _, err := open.Write([]byte("heartbeat")); err != nil {
+			t.Fatal(err)
+		}
+		heard := quiet
+		for deadline := time.Now().Add(10 * time.Second); heard >= quiet && time.Now().Before(deadline); {
+			heard, err = heardOn(server, peer)
+		}
+		if err != nil || heard >= quiet {
+			t.Errorf("%s: heard %s ago (%v) after a packet, and %s before", test.dial, heard, err, quiet)
+		}
+		if _, err := new(Connections).Heard(port, peer); err == nil {
+			t.Errorf("%s: a peer on this machine counts", test.dial)
+		}
+		_, _, _ = client.Close(), open.Close(), listener.Close()
+		// A process that another test starts has a copy of the connection until it runs its program.
+		_, err = heardOn(server, peer)
+		for deadline := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(deadline); {
+			_, err = heardOn(server, peer)
+		}
+		if err == nil {
+			t.Errorf("%s: a closed connection counts", test.dial)
+		}
+	}
+}

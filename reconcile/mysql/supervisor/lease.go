@@ -1,0 +1,206 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lease is what a primary must have to take writes and to serve reads. It lasts for some time after each piece of evidence that no other
+// member may have taken over: enough replicas were connected that acknowledge commits, or an operator read that this member leads. When the
+// lease ends, the supervisor kills mysqld. So once a primary has certainly had no evidence for that time, another member may take over,
+// although nothing answers for this one.
+//
+// Members that have stopped acknowledging for another primary have closed these connections. So the replicas need no other protocol than
+// replication. A replica counts only while its machine acknowledges packets: TCP notices a network that fails after 15 minutes (tcp(7),
+// tcp_retries2).
+type Lease struct {
+	// Needs is how many replicas must be connected; 0 if mysqld needs no lease.
+	Needs int `json:"needs,omitempty"`
+	// Port is the port of mysqld, and Replicas are the addresses of the replicas that are connected there and acknowledge commits.
+	Port     uint16           `json:"port,omitempty"`
+	Replicas []netip.AddrPort `json:"replicas,omitempty"`
+	// Confirmed is a time, by Clock, after which an operator read that this member is the primary; 0 for none.
+	Confirmed time.Duration `json:"confirmed,omitempty"`
+	// Lasts is for how long the lease lasts after the last evidence.
+	Lasts time.Duration `json:"lasts,omitempty"`
+}
+
+// Clock returns the time since this machine started (clock_gettime(2), CLOCK_BOOTTIME). All containers of a machine have the same.
+func Clock() (time.Duration, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0, fmt.Errorf("read the clock: %w", err)
+	}
+	return time.Duration(now.Nano()), nil
+}
+
+const (
+	// mostReplicas is how many replicas of a lease count.
+	mostReplicas = 16
+	// leaseEvery is how often the supervisor looks at the connections of replicas.
+	leaseEvery = 500 * time.Millisecond
+)
+
+// heldLease is the lease of the mysqld that runs, with the time of the last evidence.
+type heldLease struct {
+	Lease
+	since time.Duration
+}
+
+// heard returns the latest time at which enough replicas were connected; 0 for never. ages are for how long the replicas' machines have not
+// acknowledged a packet.
+func (l Lease) heard(now time.Duration, ages []time.Duration) time.Duration {
+	slices.Sort(ages)
+	if l.Needs == 0 || len(ages) < l.Needs {
+		return 0
+	}
+	return max(0, now-ages[l.Needs-1])
+}
+
+// left is how long the lease lasts.
+func (l heldLease) left(now time.Duration) time.Duration { return l.since + l.Lasts - now }
+
+// replacedBy returns the lease that replaces this one. One that needs more replicas must have evidence of its own, and is refused if it
+// would end at once. Then only the addresses are replaced.
+func (l heldLease) replacedBy(next heldLease, now time.Duration) (heldLease, error) {
+	if next.Needs <= l.Needs {
+		next.since = max(next.since, l.since)
+	} else if next.left(now) <= 0 {
+		l.Port, l.Replicas = next.Port, next.Replicas
+		return l, fmt.Errorf("fewer than %d replicas are connected that acknowledge, and no operator has confirmed lately that this member is the primary", next.Needs)
+	}
+	return next, nil
+}
+
+// lead replaces the lease of the mysqld that runs. It returns how long it lasts, and whether enough replicas are connected.
+func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err error) {
+	if asked.Lease == nil {
+		return 0, false, errors.New("the message has no lease")
+	}
+	next := heldLease{Lease: *asked.Lease}
+	slices.SortFunc(next.Replicas, netip.AddrPort.Compare)
+	next.Replicas = slices.Compact(next.Replicas)
+	next.Replicas = next.Replicas[:min(len(next.Replicas), mostReplicas)]
+	now, err := Clock()
+	if err != nil {
+		return 0, false, err
+	}
+	if next.Needs > 0 {
+		if err := s.tryToLook(); err != nil {
+			return 0, false, err
+		}
+	}
+	heard := next.heard(now, s.agesOf(next.Lease))
+	next.since = max(heard, min(next.Confirmed, now))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.state.Running || asked.Start != s.state.Start {
+		return 0, false, errEnded
+	}
+	s.lease, err = s.lease.replacedBy(next, now)
+	return s.lease.left(now), heard > 0 && now-heard < next.Lasts, err
+}
+
+// confirm adds a confirmation of the operator to the lease of the mysqld that runs.
+func (s *Supervisor) confirm(asked message) error {
+	now, err := Clock()
+	if err != nil || asked.Lease == nil {
+		return errors.Join(err, errors.New("the message has no confirmation"))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.state.Running || asked.Start != s.state.Start {
+		return errEnded
+	}
+	s.lease.since = max(s.lease.since, min(asked.Lease.Confirmed, now))
+	return nil
+}
+
+// errCannotLook means that the kernel does not say which connections there are, because a sandbox or a profile forbids that.
+var errCannotLook = errors.New("the kernel does not say which replicas are connected")
+
+// tryToLook returns an error if the kernel does not say which connections there are: errCannotLook if it never will. It has none with these
+// peers, which are reserved for documentation (RFC 5737, RFC 3849).
+func (s *Supervisor) tryToLook() error {
+	for _, peer := range []string{"192.0.2.1:1", "[2001:db8::1]:1"} {
+		switch _, err := s.Heard(1, netip.MustParseAddrPort(peer)); {
+		case errors.Is(err, errNotConnected):
+		case isForbidden(err):
+			return fmt.Errorf("%w: %w", errCannotLook, err)
+		default:
+			return fmt.Errorf("look at connections: %w", err)
+		}
+	}
+	return nil
+}
+
+func isForbidden(err error) bool {
+	never := []error{syscall.EPERM, syscall.EACCES, syscall.EPROTONOSUPPORT, syscall.EAFNOSUPPORT, syscall.EOPNOTSUPP, errors.ErrUnsupported}
+	return slices.ContainsFunc(never, func(one error) bool { return errors.Is(err, one) })
+}
+
+// agesOf returns for how long the machines of a lease's replicas have not acknowledged a packet. A replica whose connection is closed has
+// no age, and neither has one of which the kernel says nothing.
+func (s *Supervisor) agesOf(lease Lease) []time.Duration {
+	var ages []time.Duration
+	for _, replica := range lease.Replicas {
+		if age, err := s.Heard(lease.Port, replica); err == nil {
+			ages = append(ages, age)
+		}
+	}
+	return ages
+}
+
+// errNotConnected means that there is no connection with a replica.
+var errNotConnected = errors.New("it is not connected")
+
+// every calls a function every half second until the context ends.
+func every(ctx context.Context, do func()) {
+	ticker := time.NewTicker(leaseEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			do()
+		}
+	}
+}
+
+// renewLease looks at the connections of replicas. The kernel may answer late.
+func (s *Supervisor) renewLease() {
+	s.mu.Lock()
+	start, lease, isHeld := s.state.Start, s.lease.Lease, s.state.Open && s.lease.Needs > 0
+	s.mu.Unlock()
+	now, err := Clock()
+	if !isHeld || err != nil {
+		return
+	}
+	heard := lease.heard(now, s.agesOf(lease))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if start == s.state.Start && s.lease.Needs == lease.Needs {
+		s.lease.since = max(s.lease.since, heard)
+	}
+}
+
+// endLease kills a mysqld that has lost its lease.
+func (s *Supervisor) endLease() {
+	now, err := Clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || !s.state.Open || s.lease.Needs == 0 || s.lease.left(now) > 0 {
+		return
+	}
+	s.warn("for %s, neither %d replicas nor an operator have shown that this member is still the primary: the supervisor kills mysqld, because another member may take over", s.lease.Lasts, s.lease.Needs)
+	s.lease = heldLease{}
+	s.send(syscall.SIGKILL)
+}

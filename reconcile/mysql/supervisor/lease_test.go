@@ -1,0 +1,210 @@
+package supervisor
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// age returns for how long a replica's machine has not acknowledged a packet.
+func (c *container) age(_ uint16, replica netip.AddrPort) (time.Duration, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed != nil {
+		return 0, c.failed
+	}
+	heard, found := c.heard[replica]
+	if !found {
+		return 0, errNotConnected
+	}
+	return c.clock() - heard, nil
+}
+
+func (c *container) clock() time.Duration {
+	now, err := Clock()
+	if err != nil {
+		c.t.Errorf("no clock: %v", err)
+	}
+	return now
+}
+
+// hear has the machines of replicas acknowledge a packet after a time that has passed; all others are not connected.
+func (c *container) hear(ago time.Duration, replicas ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = map[netip.AddrPort]time.Duration{}
+	for _, replica := range replicas {
+		c.heard[netip.MustParseAddrPort(replica)] = c.clock() - ago
+	}
+}
+
+func (c *container) leads(start string, needs int, lasts time.Duration, change func(*Lease)) (time.Duration, error) {
+	left, _, err := c.tries(start, needs, lasts, change)
+	return left, err
+}
+
+func (c *container) tries(start string, needs int, lasts time.Duration, change func(*Lease)) (time.Duration, bool, error) {
+	lease := Lease{Needs: needs, Port: 3306, Lasts: lasts}
+	for _, replica := range []string{replicaOne, replicaTwo, replicaThree} {
+		lease.Replicas = append(lease.Replicas, netip.MustParseAddrPort(replica))
+	}
+	if change != nil {
+		change(&lease)
+	}
+	return Lead(c.t.Context(), Socket(c.folder), start, lease)
+}
+
+const (
+	replicaOne   = "10.0.0.1:40001"
+	replicaTwo   = "10.0.0.2:40002"
+	replicaThree = "[fd00::3]:40003"
+)
+
+// TestALeaseNeedsEvidence: before it is in force. Later the same need keeps what there was, and a higher one needs its own.
+func TestALeaseNeedsEvidence(t *testing.T) {
+	t.Parallel()
+	c := run(t, serving, 0)
+	now := c.nth(1)
+	const lasts = time.Hour
+	refused := func(what string, needs int, change func(*Lease)) {
+		t.Helper()
+		if left, err := c.leads(now.Start, needs, lasts, change); err == nil || !strings.Contains(err.Error(), "replicas are connected") {
+			t.Errorf("%s: the lease is in force for %s (%v)", what, left, err)
+		}
+	}
+	holds := func(what string, needs int, least, most time.Duration, change func(*Lease)) {
+		t.Helper()
+		if left, err := c.leads(now.Start, needs, lasts, change); err != nil || left < least || left > most {
+			t.Errorf("%s: the lease lasts for %s (%v), want %s to %s", what, left, err, least, most)
+		}
+	}
+	refused("no replica", 1, nil)
+	c.hear(2*lasts, replicaOne)
+	refused("a replica that was not heard for long", 1, nil)
+	c.hear(lasts/2, replicaOne)
+	refused("one replica of two", 2, nil)
+	holds("one replica", 1, lasts/2-time.Minute, lasts/2, nil)
+	c.hear(0)
+	holds("its connection has ended", 1, lasts/2-time.Minute, lasts/2, nil)
+	holds("the operator confirms", 1, lasts-time.Minute, lasts, func(l *Lease) { l.Confirmed = c.clock() })
+	holds("the operator confirmed earlier", 1, lasts-time.Minute, lasts, func(l *Lease) { l.Confirmed = c.clock() - lasts/2 })
+	holds("a time that has not come", 1, lasts-time.Minute, lasts, func(l *Lease) { l.Confirmed = c.clock() + lasts })
+	refused("two are needed", 2, nil)
+	c.hear(lasts/4, replicaOne, replicaThree)
+	holds("two replicas", 2, 3*lasts/4-time.Minute, 3*lasts/4, nil)
+	holds("the operator confirms for two", 2, lasts-time.Minute, lasts, func(l *Lease) { l.Confirmed = c.clock() })
+	if err := Confirm(t.Context(), Socket(c.folder), now.Start, c.clock()); err != nil {
+		t.Error(err)
+	}
+	c.hear(0, replicaOne, replicaThree)
+	if _, isHeard, err := c.tries(now.Start, 2, lasts, nil); err != nil || !isHeard {
+		t.Errorf("two replicas are heard: %t (%v)", isHeard, err)
+	}
+	if _, isHeard, err := c.tries(now.Start, 2, lasts, func(l *Lease) { l.Replicas = []netip.AddrPort{l.Replicas[0], l.Replicas[0]} }); err != nil || isHeard {
+		t.Errorf("one replica counts twice: %t (%v)", isHeard, err)
+	}
+	holds("none is needed", 0, lasts-time.Minute, lasts, nil)
+	if _, err := c.leads("another start", 1, lasts, nil); err == nil {
+		t.Error("another mysqld has a lease")
+	}
+	if err := Confirm(t.Context(), Socket(c.folder), "another start", c.clock()); err == nil {
+		t.Error("another mysqld is confirmed")
+	}
+	for _, failed := range []error{syscall.EPERM, syscall.ENOBUFS} {
+		c.mu.Lock()
+		c.failed = failed
+		c.mu.Unlock()
+		_, err := c.leads(now.Start, 1, lasts, func(l *Lease) { l.Confirmed = c.clock() })
+		if isForever := errors.Is(err, ErrNoLease); err == nil || isForever != errors.Is(failed, syscall.EPERM) {
+			t.Errorf("the kernel says nothing (%v), and there is a lease, or never one: %v", failed, err)
+		}
+	}
+	c.ready()
+	c.tells(Kill, now.Start)
+	c.exits(137)
+}
+
+// TestALeaseThatIsRefusedHasTheNewAddresses: until more replicas are connected, the former need counts those that are.
+func TestALeaseThatIsRefusedHasTheNewAddresses(t *testing.T) {
+	t.Parallel()
+	one, two := netip.MustParseAddrPort(replicaOne), netip.MustParseAddrPort(replicaTwo)
+	held := heldLease{Lease: Lease{Needs: 1, Port: 3306, Replicas: []netip.AddrPort{one}, Lasts: time.Minute}, since: time.Hour}
+	asked := heldLease{Lease: Lease{Needs: 2, Port: 3306, Replicas: []netip.AddrPort{two}, Lasts: time.Minute}}
+	got, err := held.replacedBy(asked, time.Hour)
+	if err == nil || got.Needs != 1 || got.since != time.Hour || len(got.Replicas) != 1 || got.Replicas[0] != two {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestMysqldEndsWithItsLease: an open one, and only then.
+func TestMysqldEndsWithItsLease(t *testing.T) {
+	t.Parallel()
+	c := run(t, serving, 0)
+	first := c.nth(1)
+	c.ready()
+	c.tells(Answered, first.Start)
+	confirmed := func(l *Lease) { l.Confirmed = c.clock() }
+	const lasts = 2 * time.Second
+	if _, err := c.leads(first.Start, 1, lasts, confirmed); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(2 * lasts)
+	if now, _ := c.leads(first.Start, 0, lasts, nil); now > 0 {
+		t.Errorf("the lease lasts for %s", now)
+	}
+	c.until("a closed mysqld runs on without its lease", func(now State) bool { return now.Starts == 1 && now.Running })
+	begun := c.clock()
+	c.hear(0, replicaTwo)
+	if _, err := c.leads(first.Start, 1, lasts, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.tells(Open, first.Start)
+	second := c.nth(2)
+	if took := c.clock() - begun; took < lasts || second.Ended != "signal: killed" || second.Open {
+		t.Errorf("after %s: %+v", took, second)
+	}
+	c.tells(Answered, second.Start)
+	c.tells(Open, second.Start)
+	c.ready()
+	<-time.After(2 * lasts) // it needs no lease
+	c.until("it runs", func(now State) bool { return now.Starts == 2 && now.Running && now.Open })
+	c.tells(Closed, second.Start)
+	c.signals <- syscall.SIGTERM
+	c.exits(3)
+}
+
+// TestALeaseLastsWhileReplicasAreConnected: also without an agent. Then it lasts while the operator confirms.
+func TestALeaseLastsWhileReplicasAreConnected(t *testing.T) {
+	t.Parallel()
+	c := run(t, serving, 0)
+	now := c.nth(1)
+	c.ready()
+	c.tells(Answered, now.Start)
+	const lasts = 6 * time.Second
+	c.hear(0, replicaTwo)
+	if _, err := c.leads(now.Start, 1, lasts, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.tells(Open, now.Start)
+	for range 12 {
+		c.hear(0, replicaTwo)
+		<-time.After(lasts / 10)
+	}
+	c.hear(0)
+	for range 12 {
+		if err := Confirm(t.Context(), Socket(c.folder), now.Start, c.clock()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(lasts / 10)
+	}
+	c.until("mysqld runs until its lease ends", func(now State) bool { return now.Starts == 1 && now.Running })
+	if again := c.nth(2); again.Ended != "signal: killed" {
+		t.Errorf("%+v", again)
+	}
+	c.ready()
+	c.signals <- syscall.SIGTERM
+	c.exits(3)
+}
