@@ -37,6 +37,9 @@ func TestOnlyAllowedReceiversConnectMysqld(t *testing.T) {
 		if clients := acknowledging(t, agent); clients != 0 {
 			t.Errorf("%d members acknowledge, and none is allowed", clients)
 		}
+		if _, replicas, err := agent.Acknowledgers(t.Context()); len(replicas) != 0 || err != nil {
+			t.Errorf("%v are connected (%v), and none is allowed", replicas, err)
+		}
 	}
 	refused()
 
@@ -49,6 +52,41 @@ func TestOnlyAllowedReceiversConnectMysqld(t *testing.T) {
 	if err := root.exec(t.Context(), "write", "CREATE DATABASE shop"); err != nil {
 		t.Error(err)
 	}
+	port, replicas, err := agent.Acknowledgers(t.Context())
+	if err != nil || len(replicas) != 1 || int(port) != source.Port || !replicas[0].Addr().IsLoopback() {
+		t.Errorf("connected to port %d: %v (%v)", port, replicas, err)
+	}
+
+	t.Log("it follows without acknowledging")
+	if err := follower.StopAcknowledging(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := follower.StartReplica(t.Context(), b.Replication); err != nil {
+		t.Fatal(err)
+	}
+	awaitReplication(t, follower, replica)
+	eventually(t, "the session that has ended does not count", func() error {
+		_, replicas, err := agent.Acknowledgers(t.Context())
+		if len(replicas) != 0 {
+			return context.DeadlineExceeded
+		}
+		return err
+	}, replica.messages)
+	if receivers, err := agent.Receivers(t.Context()); receivers != 1 || err != nil {
+		t.Errorf("%d members follow (%v)", receivers, err)
+	}
+	if err := follower.StartAcknowledging(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := follower.RestartReceiver(t.Context(), b.Replication); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the member acknowledges", func() error {
+		if acknowledging(t, agent) != 1 {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}, replica.messages)
 
 	t.Log("a commit waits for another member, and this one is locked out")
 	if err := agent.EnforceAcks(t.Context(), 2); err != nil {
