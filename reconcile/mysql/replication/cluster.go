@@ -25,6 +25,8 @@ type Cluster struct {
 	CopyLimit int64
 	// HasContinued means that the primary was replaced a short while ago, and continues, because no other member could take over.
 	HasContinued bool
+	// WantsLease means that the primary needs a lease, so that it can be replaced while nothing answers for it.
+	WantsLease bool
 	// Request is the request of a user to replace a primary whose agent does not answer (Record.request); empty for none.
 	Request string
 }
@@ -52,6 +54,11 @@ type Member struct {
 	Unreachable string
 	// UnheardFor is for how long this operator has asked and the agent has not answered; 0 while it answers.
 	UnheardFor time.Duration
+	// IsRunning reports whether Kubernetes says that the member's agent runs, and does not end it.
+	IsRunning bool
+	// SilentFor is for how long this operator has seen that the member has stopped acknowledging under the very record (IsSilent); 0 if it
+	// does not answer, or has not stopped.
+	SilentFor time.Duration
 	// UnfencedFor is for how long this operator has seen that the agent answers and the member has not stopped acknowledging, while a primary
 	// is replaced; otherwise 0.
 	UnfencedFor time.Duration
@@ -217,7 +224,7 @@ func assignments(c Cluster) map[string]Assignment {
 	}
 	all := map[string]Assignment{}
 	if primary.Status != nil {
-		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Silent: c.silent(), Members: c.Replicas}
+		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Lease: c.lease(), Silent: c.silent(), Members: c.Replicas}
 	}
 	for _, member := range c.replicas() {
 		if member.Status == nil || c.Record.before(member.held()) {

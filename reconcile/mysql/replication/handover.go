@@ -15,8 +15,8 @@ import (
 // So if all but RequiredAcks - 1 of them are fenced and read, together they have every acknowledged commit. The second record names the new
 // primary: one that has everything that they have.
 //
-// No member is chosen before the former primary has accepted the first record and certainly takes no writes, or a user has said that it
-// need not. If it is back with its data meanwhile, and no other member can take over, it continues.
+// No member is chosen before the former primary has accepted the first record and certainly takes no writes, its lease has ended
+// (lease.go), or a user has said that it need not. If it is back with its data meanwhile, and no other member can take over, it continues.
 //
 // Any operator can continue from either record.
 
@@ -33,9 +33,10 @@ func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 }
 
 // replaceDown begins to replace a primary whose mysqld does not run, or from which the replicas get nothing, if enough members answer.
-// While its agent does not answer, it does so only if a user asks for it: the agent cannot say whether mysqld still runs.
+// While its agent does not answer, it does so only if the primary has a lease (lease.go), or a user asks for it: the agent cannot say
+// whether mysqld still runs.
 func (c Cluster) replaceDown(decision Decision) Decision {
-	down := cmp.Or(c.primaryDown(), c.primaryCutOff())
+	down := cmp.Or(c.primaryDown(), c.primaryCutOff(), c.primaryLost())
 	gone := c.primaryGone()
 	if down == "" && gone == "" {
 		return decision
@@ -202,14 +203,26 @@ func (c Cluster) successor() (chosen string, witnesses []Member, note *Note) {
 func (c Cluster) notClosed(former Member) *Note {
 	isLate := former.Status == nil && former.UnheardFor >= LostAfter || former.UnfencedFor >= LostAfter
 	hasLostData := !c.Record.Acknowledges(c.Record.FormerPrimary) // its agent does not let it take writes
-	if hasLostData || former.isClosedUnder(c.Record) || isLate && c.isRequested() {
+	if hasLostData || former.isClosedUnder(c.Record) || c.leaseHasEnded() || isLate && c.isRequested() {
 		return nil
 	}
-	note := c.Record.replacing("its agent must answer, and see that its mysqld takes no writes")
-	if isLate {
+	return c.waitsForClosed(isLate)
+}
+
+// waitsForClosed is what users read meanwhile. What they may ask for would not help sooner than the end of a lease.
+func (c Cluster) waitsForClosed(isLate bool) *Note {
+	const waits = "its agent must answer, and see that its mysqld takes no writes"
+	former, _ := c.member(c.Record.FormerPrimary)
+	switch {
+	case c.Record.IsLeased && former.UnheardFor < LostAfter+LeaseTime+leaseMargin && former.UnfencedFor < LostAfter+LeaseTime+leaseMargin:
+		limit := LeaseTime + leaseMargin
+		return c.Record.replacing(fmt.Sprintf("%s, or %d seconds must pass, after which it has certainly stopped by itself", waits, int(limit.Seconds())))
+	case isLate:
+		note := c.Record.replacing(waits)
 		note.Request = c.Record.request()
+		return note
 	}
-	return note
+	return c.Record.replacing(waits)
 }
 
 // isClosedUnder reports whether the member has accepted this very record, and certainly takes no writes since.
@@ -228,7 +241,7 @@ func (c Cluster) isBack(former Member) bool {
 
 // resumed makes the former primary the primary again. Members in sync have what they had.
 func (r Record) resumed() Record {
-	r.Primary, r.FormerPrimary = r.FormerPrimary, ""
+	r.Primary, r.FormerPrimary, r.IsLeased = r.FormerPrimary, "", false
 	return r.after(r)
 }
 

@@ -1,6 +1,9 @@
 package replication
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Role is the role that a member is assigned.
 type Role string
@@ -14,7 +17,7 @@ const (
 
 // Protocol is the version of the protocol between operator and agents. It rises when something that a decision relies on gets another
 // meaning, or is missing on one side. A field that may be ignored does not raise it (protocol.go).
-const Protocol = 4
+const Protocol = 5
 
 // Assignment is what the operator assigns to one member. It is complete: a member needs nothing else to know its role.
 type Assignment struct {
@@ -32,6 +35,11 @@ type Assignment struct {
 	Boot string `json:"boot,omitempty"`
 	// Acks, on a primary, is how many semi-synchronous acknowledgements a commit waits for; 0 means none.
 	Acks int `json:"acks,omitempty"`
+	// Lease, on a primary, is for how many replicas it must have a lease to take writes (lease.go); 0 if it needs none.
+	Lease int `json:"lease,omitempty"`
+	// ConfirmedAt, on a primary, is the time by its own clock (Status.Clock) after which the operator read the record; 0 if it did not. It is
+	// not among the terms of an assignment (order.go).
+	ConfirmedAt time.Duration `json:"confirmedAt,omitempty"`
 	// Silent, on a primary, names the in-sync members that must not acknowledge any more. The primary ends their connections and accepts no
 	// others. They leave the record once it has observed itself after that. What it has executed by then is everything that they may have
 	// acknowledged.
@@ -73,7 +81,7 @@ const DefaultCopyLimit = 64 << 20
 // the record is still current.
 func (a Assignment) Relaxes(now Status) bool {
 	if a.Role == RolePrimary {
-		return now.State != StateWriting || a.Acks < now.AcksEnforced
+		return now.State != StateWriting || a.Acks < now.AcksEnforced || a.mustConfirm(now) || now.Lease != nil && a.Lease < now.Lease.Needs
 	}
 	mayBeReplaced := !a.InSync && (now.Assignment == nil || now.Assignment.InSync)
 	return mayBeReplaced || a.Acknowledge && !now.Acknowledging
@@ -213,6 +221,9 @@ type Status struct {
 	AcksShortSeconds int `json:"acksShortSeconds,omitempty"`
 	// Acknowledging reports whether this replica's semi-synchronous acknowledgements are on.
 	Acknowledging bool `json:"acknowledging,omitempty"`
+	// Lease is the lease of this primary; nil if it has none. Clock is the time of this report by the member's own clock.
+	Lease *Lease        `json:"lease,omitempty"`
+	Clock time.Duration `json:"clock,omitempty"`
 	// LagSeconds is Seconds_Behind_Source; nil when MySQL does not know it.
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
 	// SourceSilentSeconds is for how long this replica has got nothing from its primary, not even a heartbeat; 0 if that is not known.

@@ -11,6 +11,7 @@ type rule func(Cluster) Record
 // nextRecord applies the first rule that changes the record: one change and one write for each observation.
 func nextRecord(c Cluster) Record {
 	rules := []rule{
+		release,      // the primary may lead without a lease
 		firstPrimary, // a new cluster's primary takes writes: it is the first member in sync
 		fewerMembers, // the user wants fewer members: require fewer acknowledgements before a member leaves
 		degrade,      // too few replicas acknowledge for too long: continue with fewer, if the user allows it
@@ -20,6 +21,7 @@ func nextRecord(c Cluster) Record {
 		join,         // a replica has caught up: it may acknowledge from now on
 		outdate,      // a user has asked to replace a primary that is back
 		raise,        // the primary enforces more acknowledgements than promised, and enough replicas hold its data
+		engage,       // the primary has a lease
 	}
 	for _, apply := range rules {
 		if next := apply(c); !next.Equal(c.Record) {
@@ -59,8 +61,7 @@ func fewerMembers(c Cluster) Record {
 	if !c.wanted(primary) || primary.Status == nil || primary.Status.State != StateWriting {
 		return next // no member leaves
 	}
-	next.RequiredAcks = min(next.RequiredAcks, FullAcks(c.Replicas))
-	return next
+	return next.promising(min(next.RequiredAcks, FullAcks(c.Replicas)))
 }
 
 func degrade(c Cluster) Record {
@@ -69,9 +70,7 @@ func degrade(c Cluster) Record {
 	if !short || !c.Durability.Continue || seconds(status.AcksShortSeconds) < c.Durability.Grace {
 		return c.Record
 	}
-	next := c.Record
-	next.RequiredAcks = status.AckClients
-	return next
+	return c.Record.promising(status.AckClients)
 }
 
 // leave removes one member that cannot acknowledge any more. What it held does not count any longer. So RequiredAcks shrinks to the number
@@ -92,8 +91,7 @@ func leave(c Cluster) Record {
 		if soon || !slices.Contains(status.Silent, name) {
 			continue
 		}
-		next.RequiredAcks = min(next.RequiredAcks, holders)
-		return next
+		return next.promising(min(next.RequiredAcks, holders))
 	}
 	return c.Record
 }
@@ -210,7 +208,7 @@ func raise(c Cluster) Record {
 	enforced := min(status.acksToCome(), status.AckClients, FullAcks(c.Replicas))
 	// Transactions in progress count: a member that has left since may have acknowledged them.
 	if enforced > c.Record.RequiredAcks && c.holders(c.Record, status.Executed.Union(status.Pending)) >= enforced {
-		next.RequiredAcks = enforced
+		return next.promising(enforced)
 	}
 	return next
 }

@@ -55,8 +55,8 @@ func (a Assignment) contradicts(last *Assignment) bool {
 // terms is what an assignment demands, independent of the sender and of the start of mysqld. Fields that agents of older releases drop are
 // not part of it. Those agents keep the assignment without such a field, which would contradict every assignment sent to them.
 func (a Assignment) terms() Assignment {
-	a.Protocol, a.Cluster, a.Boot, a.CopyLimit, a.Members = 0, "", "", 0, 0
-	a.Record.Joining = nil
+	a.Protocol, a.Cluster, a.Boot, a.CopyLimit, a.Members, a.ConfirmedAt = 0, "", "", 0, 0, 0
+	a.Record.Joining, a.Record.IsLeased = nil, false
 	return a
 }
 
@@ -76,7 +76,12 @@ func (a Assignment) Followed(now Status) bool {
 		a.Record.Joining = nil
 	}
 	if now.Protocol < Protocol {
-		a.Cluster, a.SourceAddress = now.Assignment.Cluster, now.Assignment.SourceAddress
+		a.Cluster, a.SourceAddress, a.Lease = now.Assignment.Cluster, now.Assignment.SourceAddress, now.Assignment.Lease
+		a.Record.IsLeased = now.Assignment.Record.IsLeased
+	}
+	a.ConfirmedAt = now.Assignment.ConfirmedAt
+	if a.mustConfirm(now) {
+		return false
 	}
 	return reflect.DeepEqual(*now.Assignment, a)
 }

@@ -28,7 +28,11 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	if len(names) == 0 {
 		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first"
 	}
-	return true, ReasonReplicaCanTakeOver, strings.Join(names, " or ") + " takes over if mysqld of " + c.Record.Primary + " fails, and no acknowledged commit is lost"
+	fails := "mysqld of " + c.Record.Primary + " fails"
+	if c.Record.IsLeased {
+		fails += " or nothing answers for it"
+	}
+	return true, ReasonReplicaCanTakeOver, strings.Join(names, " or ") + " takes over if " + fails + ", and no acknowledged commit is lost"
 }
 
 // whyNotLater returns what would stop a takeover later, although it does not show before; empty for nothing.

@@ -30,6 +30,8 @@ type Record struct {
 	Joining []string `json:"joining,omitempty"`
 	// RequiredAcks is how many members of InSync, in addition to the primary, hold every acknowledged transaction.
 	RequiredAcks int `json:"requiredAcks"`
+	// IsLeased means that the primary takes writes only while it has a lease for RequiredAcks replicas (lease.go).
+	IsLeased bool `json:"leased,omitempty"`
 }
 
 // LongestGTIDs limits, in bytes, how much a status repeats of a GTID set. The API server accepts no object of more than 1.5 MiB, and the
@@ -46,7 +48,7 @@ func (r Record) Allows(member string) bool {
 
 // Equal reports whether two records are the same.
 func (r Record) Equal(other Record) bool {
-	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks &&
+	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks && r.IsLeased == other.IsLeased &&
 		slices.Equal(r.InSync, other.InSync) && slices.Equal(r.Joining, other.Joining)
 }
 
@@ -75,6 +77,13 @@ func (r Record) after(former Record) Record {
 // with returns the record with the member moved to InSync.
 func (r Record) with(member string) Record {
 	r.InSync, r.Joining = added(r.InSync, member), removed(r.Joining, member)
+	return r
+}
+
+// promising returns the record with another promise. A lease for fewer replicas does not keep a stronger one.
+func (r Record) promising(acks int) Record {
+	r.IsLeased = r.IsLeased && acks > 0 && acks <= r.RequiredAcks
+	r.RequiredAcks = acks
 	return r
 }
 

@@ -72,6 +72,8 @@ type volume struct {
 	copied    bool  // performance_schema.clone_status reports that the last copy succeeded
 	// replaced is what it had when it was replaced as the primary; nil if it was not, or follows another one.
 	replaced *formerPrimary
+	// leasedUnder is the last record under which it had a lease.
+	leasedUnder Version
 }
 
 // formerPrimary is what a member that was replaced as the primary had, if isKnown, and what of that was set aside.
@@ -100,6 +102,8 @@ type server struct {
 	connected, ackActive bool
 	ioErrno              int
 	waiting              []commit
+	// leaseNeeds is for how many replicas mysqld has a lease, leaseSince the time of the last evidence.
+	leaseNeeds, leaseSince int
 	// receivers are the members that may follow this one. All others are locked out.
 	receivers []string
 }
@@ -119,6 +123,7 @@ type sidecar struct {
 	heard      int
 	startingAt int
 	hearsAt    int
+	confirmed  int // the time after which the operator confirmed
 	pending    *Step
 	view       Observed
 	viewStart  int
@@ -143,7 +148,7 @@ type simulated struct {
 	ghost transactions
 	// isLost means that its volume was lost since it is in the record. isBroken means that mysqld cannot start.
 	isLost, isBroken bool
-	// runsOn means that it takes writes although another member has replaced it.
+	// runsOn means that it may take writes although another member has replaced it.
 	runsOn bool
 }
 
@@ -285,6 +290,15 @@ func (w *world) look(m *simulated) {
 	if !w.primaryLost && !w.ranOn && local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow)).Empty() {
 		w.violated("%s counts as errant while it replicates: %s", m.name, step.Message)
 	}
+	if order := a.assignment; order != nil && order.Role == RolePrimary && m.writable() {
+		confirmed := m.agent.confirmed
+		if !order.Record.IsLeased && m.sql.leaseNeeds < order.Lease {
+			confirmed = -w.lease - 1
+		}
+		if w.leads(m, order.Lease, confirmed) && m.sql.leaseNeeds > 0 && w.connected(m) >= m.sql.leaseNeeds {
+			m.vol.leasedUnder = order.Record.Version()
+		}
+	}
 	w.report(m, local, step, under, silent)
 	w.allowReceivers(m)
 	if step.Verb != VerbNone {
@@ -348,6 +362,10 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 	if seen.SuperReadOnly {
 		a.status.Closed = &under
 	}
+	if order := a.assignment; m.sql.leaseNeeds > 0 || order != nil && order.Lease > 0 {
+		since := max(m.sql.leaseSince, a.confirmed)
+		a.status.Lease = &Lease{Needs: m.sql.leaseNeeds, Left: LeaseTime * time.Duration(w.lease-w.clock+since) / time.Duration(w.lease), IsHeard: w.clock-m.sql.leaseSince <= 1}
+	}
 }
 
 // assign simulates an agent that gets an assignment: it refuses a stale one, and stores the record before it follows it.
@@ -361,6 +379,8 @@ func (m *simulated) assign(next Assignment) bool {
 	case next.Role == RolePrimary:
 		m.vol.replaced = nil
 	}
+	m.agent.confirmed = max(m.agent.confirmed, int(next.ConfirmedAt))
+	next.ConfirmedAt = 0
 	m.vol.held, m.vol.role, m.vol.last = next.Record, next.Role, &next
 	m.agent.assignment, m.agent.status.Assignment = &next, &next
 	m.agent.status.Held, m.agent.status.HeldRole, m.agent.status.Last = next.Record, next.Role, &next
@@ -402,7 +422,9 @@ func (w *world) act(m *simulated) {
 	case VerbStopAcknowledging:
 		s.io, s.connected, s.ackActive, s.replicaAcks = false, false, false, false
 	case VerbAcceptWrites:
-		m.vol.origin, s.readOnly = OriginMember, false
+		if w.mayOpen(m, *m.agent.view.Assignment) {
+			m.vol.origin, s.readOnly = OriginMember, false
+		}
 	case VerbSetAside:
 		w.setAside(m, step.SetAside)
 	case VerbClone:

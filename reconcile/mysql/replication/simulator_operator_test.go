@@ -41,7 +41,7 @@ func (w *world) operate() {
 }
 
 func (w *world) beginPass(p *pass) {
-	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Durability: w.policy, Request: w.request}
+	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Durability: w.policy, Request: w.request, WantsLease: w.wantsLease}
 	version := w.version
 	if p.stale {
 		seen.Record, version = w.stale, -1
@@ -56,7 +56,7 @@ func (w *world) beginPass(p *pass) {
 		} else {
 			p.unasked = append(p.unasked, len(seen.Members))
 		}
-		seen.Members = append(seen.Members, Member{Name: m.name, Ordinal: m.ordinal, Host: m.name, Address: m.address, Pod: m.pod, OlderData: m.vol.made && m.vol.life < w.life})
+		seen.Members = append(seen.Members, Member{Name: m.name, Ordinal: m.ordinal, Host: m.name, Address: m.address, Pod: m.pod, IsRunning: m.pod && m.agent.up, OlderData: m.vol.made && m.vol.life < w.life})
 	}
 	p.seen = seen
 }
@@ -76,14 +76,19 @@ func (w *world) ask(p *pass) {
 		} else {
 			status.SourceSilentSeconds = int(SilentAfter.Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
 		}
+		status.Clock = time.Duration(w.clock)
 		member.Status, m.heard = &status, w.clock
 	}
+	member.SilentFor = w.silences.observe(w, *member, p.seen.Record)
 	member.UnheardFor = LostAfter * time.Duration(w.clock-m.heard) / time.Duration(w.patience)
 }
 
 // decide writes the record if it must change. Only if the record is unchanged, the pass continues with the assignments.
 func (w *world) decide(p *pass) {
 	p.decision = Decide(p.seen)
+	if w.isPaused {
+		p.decision = p.seen.Release()
+	}
 	if p.version == w.version {
 		w.note = p.decision.Note
 		if w.note != nil && w.note.Reason == ReasonPrimaryDataLost && !w.primaryLost {
@@ -107,16 +112,19 @@ func (w *world) decide(p *pass) {
 		w.stale, w.record = w.record, p.decision.Record
 		w.version++
 		w.isReplaced = w.isReplaced || w.record.FormerPrimary != ""
+		if m := w.named(w.record.FormerPrimary); m != nil && m.deaf {
+			w.ranOn = true
+		}
 		w.forsake(w.stale.FormerPrimary)
 		w.letGhostsGo()
 	}
 	*p = pass{}
 }
 
-// forsake notes that a former primary, which another member has replaced at a user's request, may run on until it learns of that.
+// forsake notes that a former primary, which another member has replaced at a user's request, may take writes until it learns of that.
 func (w *world) forsake(former string) {
 	if m := w.named(former); m != nil && w.request != "" && w.record.Primary != former {
-		m.runsOn = m.writable()
+		m.runsOn = true
 	}
 }
 
@@ -138,9 +146,11 @@ func (w *world) send(p *pass) {
 	p.unsent = p.unsent[1:]
 	wanted := p.decision.Assignments[name]
 	index := slices.IndexFunc(p.seen.Members, func(member Member) bool { return member.Name == name })
-	if wanted.Relaxes(*p.seen.Members[index].Status) && !w.record.Equal(wanted.Record) {
+	status := *p.seen.Members[index].Status
+	if wanted.Relaxes(status) && !w.record.Equal(wanted.Record) {
 		return
 	}
+	wanted = wanted.ConfirmedFor(status)
 	m := w.named(name)
 	if w.random.IntN(w.prompt) == 0 {
 		w.underway = append(w.underway, message{to: m, says: wanted})
@@ -187,7 +197,7 @@ func (w *world) check() {
 func (w *world) checkWriters() {
 	writers := 0
 	for _, m := range w.members {
-		m.runsOn = m.runsOn && m.writable()
+		m.runsOn = m.runsOn && (m.writable() || m.vol.held.Epoch < w.record.Epoch)
 		if !m.writable() || m.runsOn {
 			continue
 		}
@@ -265,7 +275,7 @@ func (w *world) settle() {
 	for _, m := range w.members {
 		m.cut, m.deaf = false, false
 	}
-	w.zombie = nil
+	w.zombie, w.isPaused, w.wantsLease = nil, false, true
 	w.say("peace")
 	w.prompt = math.MaxInt
 	w.mayWrite = maxTransactions
@@ -296,7 +306,7 @@ func (w *world) acknowledgesAWrite() bool {
 
 // round gives every part a few turns. A user raises the number of replicas if the operator waits for that.
 func (w *world) round() {
-	w.clock++
+	w.pass(1)
 	w.arrive()
 	for range 2 * (len(w.members) + 4) {
 		w.operate()
@@ -352,7 +362,7 @@ func (w *world) rebuild() {
 
 // madeAll reports whether the member made all transactions itself that it has in addition to the primary. Then it rejoins without a user.
 func (w *world) madeAll(m, primary *simulated) bool {
-	for _, n := range w.all(m.logged()) {
+	for _, n := range w.all(m.logged().union(m.vol.has())) {
 		if !primary.logged().has(n) && w.ledger[n].uuid != m.uuid {
 			return false
 		}

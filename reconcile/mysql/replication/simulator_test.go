@@ -89,9 +89,9 @@ type world struct {
 	// isPair means a cluster of two members with the policy Block: it cannot write without the replica.
 	isPair bool
 	// calm is the number of events for each fault. prompt is the number of assignments for each delayed one. patience is how many seconds
-	// count as LostAfter.
-	calm, prompt, patience int
-	underway               []message
+	// count as LostAfter. lease is how many seconds a lease lasts.
+	calm, prompt, patience, lease int
+	underway                      []message
 
 	// zombie is the mysqld of a primary whose Pod was deleted by force, and which runs on with its volume, out of the operator's reach. It is
 	// the former life of the member of its name. nil for none.
@@ -107,11 +107,14 @@ type world struct {
 	request string
 	ranOn   bool
 
-	operator  pass
-	note      *Note  // the operator's last note
-	stale     Record // an earlier record, which a restarted operator may still see
-	log       []string
-	violation string
+	operator pass
+	// wantsLease and isPaused are what the user wants. silences is what the operator remembers.
+	wantsLease, isPaused bool
+	silences             silences
+	note                 *Note  // the operator's last note
+	stale                Record // an earlier record, which a restarted operator may still see
+	log                  []string
+	violation            string
 }
 
 type gtidOf struct {
@@ -122,14 +125,14 @@ type gtidOf struct {
 const mostMembers = 5
 
 func newWorld(seed uint64) *world {
-	w := &world{random: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int64{}, life: 1, mayWrite: maxTransactions / 2}
+	w := &world{random: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int64{}, life: 1, mayWrite: maxTransactions / 2, wantsLease: true}
 	for ordinal := range mostMembers {
 		w.members = append(w.members, newSimulated(ordinal))
 	}
 	w.isPair = w.random.IntN(5) == 0
 	w.replicas = w.size()
 	w.calm = []int{20, 60, 150, 400}[w.random.IntN(4)]
-	w.patience = []int{1, 3, 30}[w.random.IntN(3)]
+	w.patience, w.lease = []int{1, 3, 30}[w.random.IntN(3)], 6+w.random.IntN(20)
 	w.prompt = []int{2, 5, 20}[w.random.IntN(3)]
 	w.policy = Durability{Continue: !w.isPair && w.random.IntN(4) > 0, Grace: 10 * time.Second}
 	return w
@@ -228,7 +231,7 @@ func (w *world) goOn() {
 	m := w.anyMember()
 	switch w.random.IntN(20) {
 	case 0:
-		w.clock += w.random.IntN(3)
+		w.pass(w.random.IntN(3))
 	case 1:
 		if w.random.IntN(5) == 0 {
 			w.write()
@@ -369,10 +372,10 @@ func (w *world) fault() {
 		w.say("%s: deaf to the operator: %t", m.name, m.deaf)
 	case 6, 7, 8:
 		w.say("operator restarts")
-		w.operator = pass{stale: w.random.IntN(3) == 0}
+		w.operator, w.silences = pass{stale: w.random.IntN(3) == 0}, silences{}
 	case 9, 10:
-		w.replicas = w.size()
-		w.say("wanted: %d", w.replicas)
+		w.replicas, w.wantsLease, w.isPaused = w.size(), w.random.IntN(4) > 0, w.random.IntN(6) == 0
+		w.say("wanted: %d, with leases: %t, paused: %t", w.replicas, w.wantsLease, w.isPaused)
 	case 11:
 		w.loseVolume(m)
 	case 12:

@@ -1,0 +1,297 @@
+package replication
+
+import (
+	"testing"
+	"time"
+)
+
+// leased is the record with a lease.
+func leased(r Record) Record {
+	r.IsLeased = true
+	return r
+}
+
+// engaged is a primary with a lease for so many replicas.
+func engaged(needs int, left time.Duration) saying {
+	return func(_ *testing.T, s *Status) {
+		s.Assignment = &Assignment{Role: RolePrimary, Record: s.Held, Acks: s.AcksEnforced, Lease: needs}
+		s.Lease = &Lease{Needs: needs, Left: left, IsHeard: left > LeaseTime/2}
+	}
+}
+
+// wantsLease is the same cluster, whose primary needs a lease.
+func wantsLease(s *story) *story { return s.with(func(c *Cluster) { c.WantsLease = true }) }
+
+// unreachable is a cluster with leases whose primary db-0 has not answered for so long. All replicas have got nothing from it for a while.
+func unreachable(t *testing.T, replicas, acks int, unheard time.Duration) *story {
+	t.Helper()
+	s := wantsLease(healthy(t, replicas, acks)).silent(0)
+	s.c.Record.IsLeased = true
+	s.c.Members[0].UnheardFor, s.c.Members[0].IsRunning = unheard, true
+	for ordinal := 1; ordinal < replicas; ordinal++ {
+		s.c.Members[ordinal].Status.SourceSilentSeconds = int(SilentAfter.Seconds())
+	}
+	return s
+}
+
+// awaiting is the same cluster after the fence. Its members have been silent for so long.
+func awaiting(t *testing.T, replicas, acks int, silent time.Duration) *story {
+	t.Helper()
+	s := healthy(t, replicas, acks)
+	s.c.Record = leased(fencing(acks, s.c.Record.InSync...))
+	s.silent(0)
+	for ordinal := 1; ordinal < replicas; ordinal++ {
+		s.hears(ordinal, StateCatchingUp, stopped(s.c.Record)).grow(ordinal).SilentFor = silent
+	}
+	return s
+}
+
+func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
+	t.Parallel()
+	whole, five := []string{"db-0", "db-1", "db-2"}, []string{"db-0", "db-1", "db-2", "db-3", "db-4"}
+	chosen := func(acks int, inSync ...string) Record {
+		return Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: inSync, RequiredAcks: acks}
+	}
+	const over = LeaseTime + leaseMargin
+	stories := map[string]struct {
+		story *story
+		want  Record
+	}{
+		"the replicas stop acknowledging first": {
+			unreachable(t, 3, 1, DownAfter), leased(fencing(1, whole...))},
+		"a pair": {
+			unreachable(t, 2, 1, DownAfter), leased(fencing(1, whole[:2]...))},
+		"it has not answered for a moment": {
+			unreachable(t, 3, 1, DownAfter-1), leased(rec(1, 1, whole...))},
+		"Kubernetes starts its Pod again": {
+			unreachable(t, 3, 1, LostAfter-1).with(func(c *Cluster) { c.Members[0].IsRunning = false }), leased(rec(1, 1, whole...))},
+		"Kubernetes does not start it in time": {
+			unreachable(t, 3, 1, LostAfter).with(func(c *Cluster) { c.Members[0].IsRunning = false }), leased(fencing(1, whole...))},
+		"it may lead without a lease": {
+			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.IsLeased = false }), rec(1, 1, whole...)},
+		"a replica hears it: only its agent is gone": {
+			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[2].Status.SourceSilentSeconds = 0 }), leased(rec(1, 1, whole...))},
+		"one of four replicas hears it": {
+			unreachable(t, 5, 2, time.Hour).with(func(c *Cluster) { c.Members[4].Status.SourceSilentSeconds = 0 }), leased(rec(1, 2, five...))},
+		"a replica does not answer either, and may hear it": {
+			unreachable(t, 3, 1, time.Hour).silent(2), leased(rec(1, 1, whole...))},
+		"one of four replicas does not answer, and two others acknowledge each commit": {
+			unreachable(t, 5, 2, time.Hour).silent(4), leased(fencing(2, five...))},
+		"commits needed no acknowledgement": {
+			unreachable(t, 3, 0, time.Hour), leased(rec(1, 0, whole...))},
+
+		"its lease has certainly ended: another one is chosen": {
+			awaiting(t, 3, 1, over), chosen(1, whole[1:]...)},
+		"its lease may last": {
+			awaiting(t, 3, 1, over-1), leased(fencing(1, whole...))},
+		"with one replica it may have kept its lease": {
+			awaiting(t, 3, 1, over).with(func(c *Cluster) { c.Members[2].SilentFor = over - 1 }), leased(fencing(1, whole...))},
+		"with one of four replicas it could not, because it needs two": {
+			awaiting(t, 5, 2, over).with(func(c *Cluster) { c.Members[4].SilentFor = 0 }), chosen(2, five[1:]...)},
+		"it had no lease": {
+			awaiting(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.IsLeased = false }), fencing(1, whole...)},
+		"it is back and continues: its next lease is not recorded yet": {
+			awaiting(t, 3, 1, over).silent(2).hears(0, StateCatchingUp, stopped(leased(fencing(1, whole...))), closed, has("A:1-12")),
+			Record{Epoch: 2, Revision: 3, Primary: "db-0", InSync: whole, RequiredAcks: 1}},
+	}
+	for name, told := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantRecord(t, told.story, told.want)
+		})
+	}
+	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "25 seconds")
+	if note := Decide(awaiting(t, 3, 1, over-1).c).Note; note.Request != "" {
+		t.Errorf("users may ask for %q, although the lease ends first", note.Request)
+	}
+	late := awaiting(t, 3, 1, 0).with(func(c *Cluster) { c.Members[0].UnheardFor = 2 * LostAfter })
+	if note := Decide(late.c).Note; note.Request != "db-0.2.2" {
+		t.Errorf("users may ask for %q", note.Request)
+	}
+	wantNote(t, unreachable(t, 3, 1, DownAfter), ReasonReplacingPrimary, false, "db-0 has not answered", "got nothing from it")
+}
+
+func TestDecideRecordsLeases(t *testing.T) {
+	t.Parallel()
+	pair := []string{"db-0", "db-1"}
+	whole := []string{"db-0", "db-1", "db-2", "db-3", "db-4"}
+	engages := func(replicas, acks, needs int, left time.Duration) *story {
+		return wantsLease(healthy(t, replicas, acks)).hears(0, StateWriting, enforces(acks, replicas-1), engaged(needs, left))
+	}
+	stories := map[string]struct {
+		story *story
+		want  Record
+	}{
+		"the primary has a lease": {
+			engages(2, 1, 1, LeaseTime), leased(rec(1, 1, pair...))},
+		"it has one for fewer replicas": {
+			engages(5, 2, 1, LeaseTime), rec(1, 2, whole...)},
+		"it has been told so, and has none yet": {
+			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Members[0].Status.Lease.Needs = 0 }), rec(1, 1, pair...)},
+		"it has been told to do without": {
+			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Members[0].Status.Assignment.Lease = 0 }), rec(1, 1, pair...)},
+		"only the operator's confirmation keeps it": {
+			engages(2, 1, 1, LeaseTime/2-1), rec(1, 1, pair...)},
+		"it has said so under an earlier record": {
+			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Members[0].Status.ObservedUnder.Revision-- }), rec(1, 1, pair...)},
+		"it does not take writes yet": {
+			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Members[0].Status.State = StatePromoting }), rec(1, 1, pair...)},
+		"commits need no acknowledgement": {
+			engages(2, 0, 1, LeaseTime), rec(1, 0, pair...)},
+		"the user does not want it": {
+			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.WantsLease = false }), rec(1, 1, pair...)},
+		"its kernel cannot say which replicas are connected": {
+			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased, c.Members[0].Status.Lease.IsImpossible = true, true }), rec(1, 1, pair...)},
+		"its agent knows nothing of leases": {
+			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased, c.Members[0].Status.Protocol = true, Protocol-1 }), rec(1, 1, pair...)},
+		"the user does not want it any more": {
+			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.WantsLease, c.Record.IsLeased = false, true }), rec(1, 1, pair...)},
+		"a stronger promise needs another lease": {
+			engages(5, 1, 1, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased = true }).hears(0, StateWriting, enforces(2, 4), engaged(1, LeaseTime)), rec(1, 2, whole...)},
+		"a weaker promise keeps it": {
+			engages(5, 2, 2, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased = true }).hears(0, StateWriting, enforces(2, 1), shortFor(60), engaged(2, LeaseTime)).silent(2).silent(3).silent(4), leased(rec(1, 1, whole...))},
+		"without a promise there is none": {
+			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased = true }).hears(0, StateWriting, enforces(1, 0), shortFor(60), engaged(1, LeaseTime)).silent(1), rec(1, 0, pair...)},
+	}
+	for name, told := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantRecord(t, told.story, told.want)
+		})
+	}
+}
+
+// TestTheOperatorConfirmsAPrimaryInTime: also if nothing else in its assignment changes.
+func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
+	t.Parallel()
+	const clock, short = time.Hour, LeaseTime*3/4 - 1
+	assigned := Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1, Lease: 1, Record: Record{IsLeased: true}}
+	first := assigned
+	first.Record.IsLeased = false
+	for name, test := range map[string]struct {
+		wanted Assignment
+		state  State
+		lease  *Lease
+		want   bool
+	}{
+		"replicas are connected":                              {assigned, StateWriting, &Lease{Needs: 1, Left: LeaseTime - 4*time.Second}, false},
+		"too few are":                                         {assigned, StateWriting, &Lease{Needs: 1, Left: short}, true},
+		"too few are, for long":                               {assigned, StateWriting, &Lease{Needs: 1, Left: -time.Hour}, true},
+		"it has no lease yet":                                 {assigned, StateWriting, &Lease{Needs: 0, Left: short}, false},
+		"it says nothing":                                     {assigned, StateWriting, nil, false},
+		"it is about to open":                                 {assigned, StatePromoting, &Lease{Needs: 0, Left: short}, true},
+		"it is about to open, in time":                        {assigned, StatePromoting, &Lease{Needs: 0, Left: LeaseTime}, false},
+		"it is about to open for the first time":              {first, StatePromoting, &Lease{Needs: 0, Left: short}, true},
+		"its mysqld does not answer":                          {assigned, StateStarting, &Lease{Needs: 1, Left: short}, true},
+		"its supervisor does not know yet that it needs none": {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, &Lease{Needs: 1, Left: short}, true},
+		"its mysqld does not run":                             {assigned, StateStarting, &Lease{Needs: 0, Left: short}, false},
+		"it needs no lease":                                   {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, &Lease{Needs: 0, Left: short}, false},
+		"it is a replica":                                     {Assignment{Protocol: Protocol, Role: RoleReplica, Lease: 1}, StateReplicating, &Lease{Needs: 1, Left: short}, false},
+	} {
+		now := Status{Protocol: Protocol, State: test.state, Lease: test.lease, Clock: clock, Assignment: &test.wanted, AcksEnforced: 1}
+		if got := !test.wanted.Followed(now); got != test.want {
+			t.Errorf("%s: sent again: %t", name, got)
+		}
+		if sent := test.wanted.ConfirmedFor(now); test.want && (sent.ConfirmedAt != clock || !test.wanted.Relaxes(now)) {
+			t.Errorf("%s: sent %+v, and the record is read first: %t", name, sent, test.wanted.Relaxes(now))
+		}
+	}
+	lower := Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}
+	if now := (Status{State: StateWriting, AcksEnforced: 1, Lease: &Lease{Needs: 1, Left: LeaseTime}, Clock: clock}); !lower.Relaxes(now) {
+		t.Error("a primary is told to do without a lease, and the record is not read first")
+	}
+	confirmed := assigned
+	confirmed.ConfirmedAt = clock
+	if confirmed.contradicts(&assigned) || !confirmed.Followed(Status{Protocol: Protocol, Assignment: &assigned}) {
+		t.Error("a confirmation is another assignment")
+	}
+	if !lower.contradicts(&assigned) {
+		t.Error("one revision allows two leases")
+	}
+}
+
+// TestAgentsOfAnOlderReleaseCauseNoRecords: they drop what they do not know of an assignment, and report it without that.
+func TestAgentsOfAnOlderReleaseCauseNoRecords(t *testing.T) {
+	t.Parallel()
+	for name, old := range map[string][]int{"all": {0, 1, 2}, "the primary's": {0}, "a replica's": {2}} {
+		s := wantsLease(healthy(t, 3, 1))
+		s.c.Record.IsLeased = old[0] != 0
+		s.accepted()
+		for _, ordinal := range old {
+			status := s.c.Members[ordinal].Status
+			kept := *status.Last
+			kept.Lease, kept.Record.IsLeased = 0, false
+			status.Protocol, status.Assignment, status.Last = Protocol-1, &kept, &kept
+		}
+		got := Decide(s.c)
+		if !got.Record.Equal(s.c.Record) {
+			t.Errorf("%s: the next record is %+v", name, got.Record)
+		}
+		for _, ordinal := range old {
+			member := s.c.Members[ordinal]
+			if wanted := got.Assignments[member.Name]; !wanted.Followed(*member.Status) {
+				t.Errorf("%s: %s gets %+v again and again", name, member.Name, wanted)
+			}
+		}
+	}
+}
+
+// TestReleaseComesBeforeAPause: first the record, then the primary.
+func TestReleaseComesBeforeAPause(t *testing.T) {
+	t.Parallel()
+	s := wantsLease(healthy(t, 2, 1))
+	s.c.Record.IsLeased = true
+	s.hears(0, StateWriting, enforces(1, 1), engaged(1, LeaseTime))
+	follows := func(order Assignment) {
+		s.c.Members[0].Status.Assignment, s.c.Members[0].Status.Last = &order, &order
+	}
+	follows(*s.c.Members[0].Status.Assignment)
+	first := s.c.Release()
+	if first.Record.IsLeased || first.Record.Revision != s.c.Record.Revision+1 || first.Assignments != nil || s.c.IsReleased() {
+		t.Fatalf("first %+v", first)
+	}
+	s.c.Record = first.Record
+	second := s.c.Release()
+	told, found := second.Assignments["db-0"]
+	if !found || len(second.Assignments) != 1 || told.Lease != 0 || told.Acks != 1 || !second.Record.Equal(first.Record) || s.c.IsReleased() {
+		t.Fatalf("then %+v", second)
+	}
+	follows(told)
+	if s.c.IsReleased() {
+		t.Error("it has the assignment, and its supervisor may not know that yet")
+	}
+	s.c.Members[0].Status.Lease = &Lease{IsImpossible: true}
+	if !s.c.IsReleased() {
+		t.Error("it can have no lease, and counts as one that needs it")
+	}
+	s.c.Members[0].Status.Lease = nil
+	if done := s.c.Release(); !s.c.IsReleased() || len(done.Assignments) != 0 || !done.Record.Equal(first.Record) {
+		t.Errorf("at last %+v", done)
+	}
+
+	s.c.Members[0].Status.Assignment = nil
+	if again := s.c.Release(); s.c.IsReleased() || again.Assignments["db-0"].Lease != 0 || len(again.Assignments) != 1 {
+		t.Errorf("its agent has started again: %+v", again)
+	}
+	s.c.Members[0].Status.State = StateWaiting
+	if !s.c.IsReleased() {
+		t.Error("it takes no writes, and counts as one that needs a lease")
+	}
+	another := told
+	another.Lease = 1
+	follows(another)
+	if s.c.IsReleased() {
+		t.Error("it is about to take writes with a lease")
+	}
+	s.c.Members[0].Status.Boot = "another start"
+	if !s.c.IsReleased() {
+		t.Error("mysqld has started again, and counts as one that needs a lease")
+	}
+	s.c.Members[0].Status.State = StateWriting
+	if next := s.c.Release(); len(next.Assignments) != 0 || next.Record.Revision != first.Record.Revision+1 {
+		t.Errorf("another assignment of the same revision: %+v", next)
+	}
+	if silent := s.silent(0).c.Release(); s.c.IsReleased() || len(silent.Assignments) != 0 || !silent.Record.Equal(first.Record) {
+		t.Errorf("the primary does not answer: %+v", silent)
+	}
+}

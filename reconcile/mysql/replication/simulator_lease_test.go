@@ -1,0 +1,89 @@
+package replication
+
+import "time"
+
+// A lease lasts for some seconds, in which the operator makes a pass. The supervisor ends mysqld within the next second.
+
+// pass lets time pass.
+func (w *world) pass(seconds int) {
+	for range seconds {
+		for _, m := range w.members {
+			w.renew(m)
+		}
+		w.clock++
+		for _, m := range w.members {
+			if m.writable() && m.sql.leaseNeeds > 0 && w.clock-m.sql.leaseSince > w.lease {
+				w.say("%s: mysqld ends with its lease", m.name)
+				m.crash()
+			}
+		}
+	}
+}
+
+// renew finds the evidence of this moment.
+func (w *world) renew(m *simulated) {
+	if m.sql.leaseNeeds > 0 && w.connected(m) >= m.sql.leaseNeeds {
+		m.sql.leaseSince = w.clock
+	}
+}
+
+// connected counts the replicas that acknowledge commits of the member, and whose machines acknowledge packets.
+func (w *world) connected(m *simulated) int {
+	count := 0
+	for _, other := range w.members {
+		isConnected := other != m && other.sql.up && other.sql.connected && other.sql.ackActive && other.vol.source == m.address
+		if isConnected && !m.cut && !other.cut {
+			count++
+		}
+	}
+	return count
+}
+
+// leads replaces the lease of a mysqld, and reports whether it has one that lasts. The supervisor may not answer.
+func (w *world) leads(m *simulated, needs, since int) bool {
+	if w.random.IntN(4) == 0 {
+		return false
+	}
+	if w.connected(m) >= needs {
+		since = w.clock
+	}
+	if needs <= m.sql.leaseNeeds {
+		since = max(since, m.sql.leaseSince)
+	}
+	if needs > 0 && w.clock-since > w.lease {
+		return false
+	}
+	m.sql.leaseNeeds, m.sql.leaseSince = needs, since
+	return true
+}
+
+// mayOpen reports whether a primary has what it needs to take writes.
+func (w *world) mayOpen(m *simulated, order Assignment) bool {
+	if !order.Record.IsLeased && m.vol.leasedUnder != order.Record.Version() {
+		return w.leads(m, 0, 0)
+	}
+	return w.leads(m, order.Lease, m.agent.confirmed)
+}
+
+// silences is since when an operator has seen members silent under one record.
+type silences struct {
+	under Version
+	since map[string]int
+}
+
+func (s *silences) observe(w *world, member Member, record Record) time.Duration {
+	if s.under != record.Version() || s.since == nil {
+		*s = silences{record.Version(), map[string]int{}}
+	}
+	since, found := s.since[member.Name]
+	switch {
+	case !member.Status.IsSilent(record):
+		if member.Status != nil {
+			delete(s.since, member.Name)
+		}
+		return 0
+	case !found:
+		s.since[member.Name], since = w.clock, w.clock
+	}
+	return (LeaseTime + leaseMargin) * time.Duration(w.clock-since) / time.Duration(w.lease+1)
+}
