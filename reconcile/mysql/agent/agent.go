@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -101,6 +100,9 @@ type Agent struct {
 	interrupt      context.CancelFunc
 	tables         tableWatch
 	assignment     *replication.Assignment
+	// confirmedAt is the time, by supervisor.Clock, after which the operator read that this member leads. lease is what mysqld has.
+	confirmedAt time.Duration
+	lease       lease
 	// refused is why the agent refused the latest assignment; empty if it accepted it.
 	refused string
 	status  replication.Status
@@ -225,12 +227,13 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		step.Message += "; cannot change which members may follow: " + a.receivers.failure
 	}
 	observed.AckClients = a.ackClients(ctx, observed)
+	a.keepLease(ctx, observed, local)
 	if a.publish(observed, local, step, under) {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
 	a.maintainCommits(ctx, observed)
 	a.endHalfOpen(ctx, observed)
-	a.endStrays(ctx, observed)
+	a.endStrays(ctx, observed, local)
 	if a.isStopping() {
 		return lookEvery
 	}
@@ -314,46 +317,6 @@ func (a *Agent) learn(local replication.Observed, step replication.Step) {
 	}
 }
 
-func (a *Agent) lookAtSource(ctx context.Context, assignment replication.Assignment) *replication.Source {
-	source, err := a.observeSource(ctx, assignment)
-	if err != nil {
-		return &replication.Source{Err: err.Error()}
-	}
-	return &source
-}
-
-func (a *Agent) observeSource(ctx context.Context, assignment replication.Assignment) (replication.Source, error) {
-	if assignment.SourceAddress == "" {
-		return replication.Source{}, errors.New("its Pod has no address yet")
-	}
-	account, err := a.layout.readAccountOf(mysqld.ObserverUser, mysqld.ReplicationUsers)
-	if err != nil {
-		return replication.Source{}, err
-	}
-	security, err := a.tls.client()
-	if err != nil {
-		return replication.Source{}, err
-	}
-	remote, err := mysqld.Remote(assignment.SourceHost, assignment.SourceAddress, assignment.SourcePort, account, security)
-	if err != nil {
-		return replication.Source{}, err
-	}
-	defer remote.Close()
-	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	source, err := remote.ObserveSource(bounded)
-	switch {
-	case err != nil:
-		return source, err
-	case source.Host != assignment.SourceHost:
-		return source, fmt.Errorf("the server at %s is %q, and not %s: the primary's Pod has another address by now", assignment.SourceAddress, source.Host, assignment.SourceHost)
-	case source.IsClosed:
-		// It may have lost its data, or may not have applied what it received. What it lacks proves nothing before it leads.
-		return source, errors.New("it does not lead yet")
-	}
-	return source, nil
-}
-
 // Assign accepts an assignment unless it is out of date (replication.Accept). It stores the assignment on the volume before the assignment
 // takes effect, so that the agent refuses older assignments after a restart as well.
 func (a *Agent) Assign(next replication.Assignment) error {
@@ -366,13 +329,15 @@ func (a *Agent) Assign(next replication.Assignment) error {
 		a.refused = err.Error()
 		return err
 	}
+	confirmed := next.ConfirmedAt
+	next.ConfirmedAt = 0
 	next.SourceAddress = cmp.Or(next.SourceAddress, a.kept.addressOf(next.Record.Primary))
 	if kept := a.kept.accepting(next); !reflect.DeepEqual(kept, a.kept) {
 		if err := a.storeState(kept); err != nil && !a.acceptUnstored(kept, err) {
 			return err
 		}
 	}
-	a.refused = ""
+	a.refused, a.confirmedAt = "", max(a.confirmedAt, confirmed)
 	a.assignment = &next
 	a.status.Assignment = &next
 	a.Wake()
@@ -393,6 +358,9 @@ func (a *Agent) Status() replication.Status {
 	defer a.mu.Unlock()
 	status, now := a.status, time.Now()
 	status.Disk = a.disk(now)
+	if clock, err := supervisor.Clock(); err == nil {
+		status.Clock, status.Lease = clock, a.reportedLease(clock)
+	}
 	if status.State == replication.StateStarting {
 		status.StartingSeconds = int(now.Sub(a.startingSince).Seconds())
 	}

@@ -95,6 +95,7 @@ func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
+		a.forwardConfirmation(context.WithoutCancel(r.Context()), assignment.ConfirmedAt)
 		w.WriteHeader(http.StatusNoContent)
 	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"syscall"
 	"testing"
@@ -10,9 +11,15 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
-// TestAHungMysqldIsKilled: mysqld answered more than two minutes ago, and the loop has looked since.
-func TestAHungMysqldIsKilled(t *testing.T) {
-	t.Parallel()
+// newSupervised returns an agent whose mysqld runs and never answers, and what its supervisor returns when it ends.
+func newSupervised(t *testing.T) (*Agent, <-chan int) {
+	t.Helper()
+	return newSupervisedBy(t, new(supervisor.Connections).Heard)
+}
+
+// newSupervisedBy does the same with what the kernel says about connections.
+func newSupervisedBy(t *testing.T, heard func(uint16, netip.AddrPort) (time.Duration, error)) (*Agent, <-chan int) {
+	t.Helper()
 	layout := newLayout(t)
 	short, err := os.MkdirTemp("", "h") //nolint:usetesting // the path of a socket has 107 characters at most
 	if err != nil {
@@ -22,7 +29,8 @@ func TestAHungMysqldIsKilled(t *testing.T) {
 	layout.Run = short
 	a := newAgent(t, layout, memberState())
 	hangs := supervisor.Supervisor{
-		Command: []string{"/bin/sleep", "60"}, RunDir: short, Log: t.Output(), Wait: waitFor, Attributes: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+		Command: []string{"/bin/sleep", "60"}, RunDir: short, Log: t.Output(), Wait: waitFor, Heard: heard,
+		Attributes: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
 	exited := make(chan int, 1)
 	go func() {
@@ -40,6 +48,13 @@ func TestAHungMysqldIsKilled(t *testing.T) {
 		done()
 	}
 	a.followStart()
+	return a, exited
+}
+
+// TestAHungMysqldIsKilled: mysqld answered more than two minutes ago, and the loop has looked since.
+func TestAHungMysqldIsKilled(t *testing.T) {
+	t.Parallel()
+	a, exited := newSupervised(t)
 	now := time.Now()
 	a.answered, a.looked = now.Add(-hungAfter+time.Minute), now
 	a.endHung(t.Context())
@@ -55,7 +70,7 @@ func TestAHungMysqldIsKilled(t *testing.T) {
 		if status != 128+int(syscall.SIGKILL) {
 			t.Errorf("mysqld ended with %d", status)
 		}
-	case <-watching.Done():
+	case <-time.After(time.Minute):
 		t.Error("mysqld is not killed")
 	}
 }

@@ -76,6 +76,9 @@ func (a *Agent) openFor(ctx context.Context, order replication.Assignment) error
 			if !a.stillLeads(order) {
 				return errors.New("the operator has assigned another role meanwhile")
 			}
+			if err := a.leaseToOpen(ctx, order); err != nil {
+				return err
+			}
 			return a.announceOpen(ctx)
 		},
 		NotAllowed: func(err error) {

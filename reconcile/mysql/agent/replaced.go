@@ -91,14 +91,15 @@ func (s strays) mayArrive(now time.Time) bool {
 }
 
 // endStrays ends the sessions of clients at a former primary that takes no writes. A client would keep its connection, and get an error for
-// every write.
-func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed) {
+// every write. It also ends those at a primary that has started again after it had a lease, until the operator confirms it: another member
+// may have taken over, and this one would serve what was there before.
+func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed, local replication.Observed) {
 	now := time.Now()
 	a.mu.Lock()
 	former, held := a.kept.Replaced, a.kept.Held
 	a.mu.Unlock()
 	a.strays = a.strays.at(now, held.Epoch, former != nil && former.Epoch == held.Epoch && (held.Primary == "" || !former.IsKnown))
-	if !observed.Server.SuperReadOnly || !a.strays.mayArrive(now) {
+	if !observed.Server.SuperReadOnly || !a.strays.mayArrive(now) && !mayBeReplaced(a.lastAssignment(), local) {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -110,6 +111,12 @@ func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed) {
 	if count > 0 {
 		a.log.Info("ended sessions of clients, because this member is not the primary any more", "sessions", count)
 	}
+}
+
+// mayBeReplaced reports whether the member was a primary with a lease, and waits to be confirmed.
+func mayBeReplaced(last *replication.Assignment, local replication.Observed) bool {
+	isConfirmed := local.Assignment != nil && local.Assignment.Boot == local.Boot
+	return last != nil && last.Role == replication.RolePrimary && last.Lease > 0 && !isConfirmed
 }
 
 // viewReplaced adds to a view what the next step of a replaced primary depends on. The caller must hold the lock.

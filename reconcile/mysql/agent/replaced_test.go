@@ -85,6 +85,30 @@ func TestSessionsAreEndedForABoundedTime(t *testing.T) {
 	}
 }
 
+// TestAnUnconfirmedPrimaryServesNoReaders: if it had a lease, another member may have taken over since mysqld ended.
+func TestAnUnconfirmedPrimaryServesNoReaders(t *testing.T) {
+	t.Parallel()
+	led := replication.Assignment{Role: replication.RolePrimary, Boot: "first", Lease: 1, Record: replication.Record{IsLeased: true}}
+	free, follows, again := led, led, led
+	free.Lease, follows.Role, again.Boot = 0, replication.RoleReplica, "second"
+	for name, test := range map[string]struct {
+		last, now *replication.Assignment
+		want      bool
+	}{
+		"mysqld has started again":                   {&led, &led, true},
+		"the operator has confirmed it":              {&led, &again, false},
+		"the agent has started again, too":           {&led, nil, true},
+		"it needed no lease":                         {&free, &free, false},
+		"it was a replica":                           {&follows, nil, false},
+		"it is a replica now":                        {&follows, &follows, false},
+		"a new member, which was never assigned yet": {nil, nil, false},
+	} {
+		if got := mayBeReplaced(test.last, replication.Observed{Assignment: test.now, Boot: "second"}); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 func TestPartsOfBinaryLogsAreSetAside(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

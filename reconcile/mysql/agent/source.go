@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
@@ -69,4 +70,44 @@ func (a *Agent) keepForgetful(isForgetful bool) error {
 	kept := a.kept
 	kept.IsForgetful = isForgetful
 	return a.storeState(kept)
+}
+
+func (a *Agent) lookAtSource(ctx context.Context, assignment replication.Assignment) *replication.Source {
+	source, err := a.observeSource(ctx, assignment)
+	if err != nil {
+		return &replication.Source{Err: err.Error()}
+	}
+	return &source
+}
+
+func (a *Agent) observeSource(ctx context.Context, assignment replication.Assignment) (replication.Source, error) {
+	if assignment.SourceAddress == "" {
+		return replication.Source{}, errors.New("its Pod has no address yet")
+	}
+	account, err := a.layout.readAccountOf(mysqld.ObserverUser, mysqld.ReplicationUsers)
+	if err != nil {
+		return replication.Source{}, err
+	}
+	security, err := a.tls.client()
+	if err != nil {
+		return replication.Source{}, err
+	}
+	remote, err := mysqld.Remote(assignment.SourceHost, assignment.SourceAddress, assignment.SourcePort, account, security)
+	if err != nil {
+		return replication.Source{}, err
+	}
+	defer remote.Close()
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	source, err := remote.ObserveSource(bounded)
+	switch {
+	case err != nil:
+		return source, err
+	case source.Host != assignment.SourceHost:
+		return source, fmt.Errorf("the server at %s is %q, and not %s: the primary's Pod has another address by now", assignment.SourceAddress, source.Host, assignment.SourceHost)
+	case source.IsClosed:
+		// It may have lost its data, or may not have applied what it received. What it lacks proves nothing before it leads.
+		return source, errors.New("it does not lead yet")
+	}
+	return source, nil
 }

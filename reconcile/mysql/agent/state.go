@@ -35,6 +35,8 @@ type state struct {
 	// acknowledged.
 	Life        string `json:"life,omitempty"`
 	IsForgetful bool   `json:"forgetful,omitempty"`
+	// LeasedUnder is the last record under which this member had a lease as the primary (supervisor.Lease); zero if it never had one.
+	LeasedUnder replication.Version `json:"leasedUnder,omitzero"`
 	// Replaced is set from when another member replaces this one as the primary until this one follows it.
 	Replaced *replaced `json:"replaced,omitempty"`
 	// RestoredFrom is the backup that the volume's data began as; nil if it did not begin as a backup. It never changes, even if clients

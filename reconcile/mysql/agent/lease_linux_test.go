@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
+)
+
+// TestAPrimaryOpensWithALease: the operator must have confirmed lately that the member leads. An agent that restarts tells the supervisor
+// again what the member needs.
+func TestAPrimaryOpensWithALease(t *testing.T) {
+	t.Parallel()
+	a, exited := newSupervised(t)
+	clock := func() time.Duration {
+		now, err := supervisor.Clock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	order := replication.Assignment{
+		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1,
+		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, IsLeased: true},
+	}
+	assign := func(order replication.Assignment, at time.Duration) error {
+		order.ConfirmedAt = at
+		return a.Assign(order)
+	}
+	opens := func(what string, want bool) {
+		t.Helper()
+		if err := a.leaseToOpen(t.Context(), order); (err == nil) != want {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := assign(order, 0); err != nil {
+		t.Fatal(err)
+	}
+	opens("no confirmation", false)
+	if err := assign(order, clock()-replication.LeaseTime); err != nil {
+		t.Fatal(err)
+	}
+	opens("a confirmation of long ago", false)
+	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 0 || now.Lease.Left > 0 || !now.Lease.IsShort() {
+		t.Errorf("the report says %+v", now.Lease)
+	}
+	earlier := order
+	earlier.Record.Revision--
+	if err := assign(earlier, clock()); err == nil {
+		t.Error("an assignment of an earlier revision is accepted")
+	}
+	opens("a confirmation of an earlier revision", false)
+	if err := assign(order, clock()); err != nil {
+		t.Fatal(err)
+	}
+	opens("a confirmation", true)
+	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 1 || now.Lease.IsShort() || now.Clock == 0 {
+		t.Errorf("the report says %+v", now.Lease)
+	}
+	if kept := stateOf(t, a.layout); kept.Last == nil || kept.Last.ConfirmedAt != 0 || a.Status().Assignment.ConfirmedAt != 0 {
+		t.Errorf("each confirmation is stored: %+v", kept.Last)
+	}
+
+	t.Log("a primary that the record does not count on opens without a lease, and gets the first one from replicas")
+	first := order
+	first.Record.IsLeased = false
+	if err := a.leaseToOpen(t.Context(), first); err != nil || a.lease.needs != 0 {
+		t.Errorf("it opens with %+v: %v", a.lease, err)
+	}
+	a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &first})
+	if a.lease.needs != 0 || a.lease.failure == "" {
+		t.Errorf("no replica is connected, and it has %+v", a.lease)
+	}
+	a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &order})
+	if a.lease.needs != 1 {
+		t.Errorf("the record counts on it, the operator has confirmed it, and it has %+v", a.lease)
+	}
+
+	t.Log("mysqld starts again under a record under which the member has had a lease: an operator may count on it")
+	if err := a.keepHadLease(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.leaseToOpen(t.Context(), first); err != nil || a.lease.needs != 1 {
+		t.Errorf("it opens with %+v: %v", a.lease, err)
+	}
+	if kept := stateOf(t, a.layout); kept.LeasedUnder != first.Record.Version() {
+		t.Errorf("the volume has %+v", kept.LeasedUnder)
+	}
+
+	t.Log("the agent restarts, and the member needs no lease any more")
+	a.lease = lease{}
+	released := order
+	released.Lease = 0
+	a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &released})
+	if !a.lease.isKnown || a.lease.needs != 0 {
+		t.Errorf("the agent knows %+v", a.lease)
+	}
+	if _, _, err := supervisor.Lead(t.Context(), supervisor.Socket(a.layout.Run), a.start, supervisor.Lease{Needs: 1, Lasts: time.Hour}); err == nil {
+		t.Error("the supervisor still has a lease")
+	}
+	if err := a.announce(t.Context(), supervisor.Kill); err != nil {
+		t.Error(err)
+	}
+	<-exited
+}
+
+// TestALeaseThatIsImpossibleIsNotAskedForAgain: otherwise the operator would write records without end.
+func TestALeaseThatIsImpossibleIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	blind := func(uint16, netip.AddrPort) (time.Duration, error) { return 0, syscall.EPERM }
+	a, exited := newSupervisedBy(t, blind)
+	reported := func(what string, want bool) {
+		t.Helper()
+		if now := a.Status().Lease; (now != nil && now.IsImpossible) != want || now != nil && now.Needs > 0 {
+			t.Errorf("%s: the report says %+v", what, now)
+		}
+	}
+	order := replication.Assignment{Role: replication.RolePrimary, Lease: 1, Record: replication.Record{IsLeased: true}}
+	reported("before", false)
+	if err := a.leaseToOpen(t.Context(), order); !errors.Is(err, supervisor.ErrNoLease) {
+		t.Errorf("it opens: %v", err)
+	}
+	reported("it was tried", true)
+	order.Record.IsLeased, order.Lease = false, 0
+	if err := a.leaseToOpen(t.Context(), order); err != nil {
+		t.Errorf("it does not open without one: %v", err)
+	}
+	reported("it does without", true)
+	a.lease = a.lease.of("another start")
+	reported("mysqld starts again", true)
+	if err := a.announce(t.Context(), supervisor.Kill); err != nil {
+		t.Error(err)
+	}
+	<-exited
+}
