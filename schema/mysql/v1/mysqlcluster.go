@@ -55,6 +55,8 @@ type MySQLClusterSpec struct {
 	Root Root `json:"root,omitempty"`
 	// Durability says what happens to commits when too few replicas are connected to acknowledge them.
 	Durability Durability `json:"durability,omitzero"`
+	// Failover says when another member takes over from the primary.
+	Failover Failover `json:"failover,omitzero"`
 	// Paused means that the operator changes nothing in the cluster.
 	Paused bool `json:"paused,omitempty"`
 }
@@ -124,6 +126,23 @@ type Durability struct {
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
 }
 
+// WhenPrimaryUnreachable says what happens if nothing answers for the primary.
+type WhenPrimaryUnreachable string
+
+const (
+	// Replace means that a replica takes over. So that there are never two primaries, the primary stops by itself if it is connected neither
+	// to enough replicas nor to the operator.
+	Replace WhenPrimaryUnreachable = "Replace"
+	// Wait means that the cluster waits for the primary, or for a user who asks to replace it.
+	Wait WhenPrimaryUnreachable = "Wait"
+)
+
+// Failover is the user's choice of when another member takes over.
+type Failover struct {
+	// WhenPrimaryUnreachable defaults to Replace.
+	WhenPrimaryUnreachable WhenPrimaryUnreachable `json:"whenPrimaryUnreachable,omitempty"`
+}
+
 // The condition types of every kind. Ready is the answer for people; Reconciling and Stalled are the two that kstatus, Helm and Flux
 // look for (https://github.com/kubernetes-sigs/cli-utils, pkg/kstatus): present and True only while they apply.
 const (
@@ -165,8 +184,8 @@ const (
 	RoleReplica Role = "Replica"
 )
 
-// MySQLClusterStatus is what the operator knows. Primary, FormerPrimary, Epoch, Revision, InSync, Joining and RequiredAcks are the record:
-// the operator writes them, with a resourceVersion precondition, before it does what they allow.
+// MySQLClusterStatus is what the operator knows. Primary, FormerPrimary, Epoch, Revision, InSync, Joining, RequiredAcks and Leased are the
+// record: the operator writes them, with a resourceVersion precondition, before it does what they allow.
 type MySQLClusterStatus struct {
 	// ObservedGeneration is the metadata.generation that this status describes; -1, by default, before the operator has processed the object.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -192,6 +211,8 @@ type MySQLClusterStatus struct {
 	Joining []string `json:"joining,omitempty"`
 	// RequiredAcks is how many replicas must acknowledge a commit before it returns to the client.
 	RequiredAcks int32 `json:"requiredAcks,omitempty"`
+	// Leased means that the primary stops by itself if it is connected neither to RequiredAcks replicas nor to the operator.
+	Leased bool `json:"leased,omitempty"`
 
 	// Takeovers are the latest times at which a member was to take over from the primary, in order, at most eight.
 	Takeovers []Takeover `json:"takeovers,omitempty"`
