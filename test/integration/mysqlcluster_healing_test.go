@@ -146,7 +146,25 @@ func TestMySQLClusterHealsMembers(t *testing.T) {
 	}
 }
 
-// TestMySQLClusterPaused touches nothing while it is paused, and puts everything right afterwards.
+// leased waits until the primary, which is the first member, has a lease, and knows that; or until it needs none, and the cluster is
+// paused.
+func (s *site) leased(t *testing.T, name string, want bool) {
+	t.Helper()
+	soon(t, func(ctx context.Context) string {
+		found, err := s.cluster(ctx, name)
+		if err != nil {
+			return err.Error()
+		}
+		needs := 0
+		s.onVolume(t, name+"-0", func(v *memberVolume) { needs = v.last.Lease })
+		if found.Status.Leased != want || (needs > 0) != want || meta.IsStatusConditionTrue(found.Status.Conditions, "Reconciling") {
+			return fmt.Sprintf("leased: %t, the primary for %d replicas; %+v", found.Status.Leased, needs, found.Status.Conditions)
+		}
+		return ""
+	})
+}
+
+// TestMySQLClusterPaused touches nothing while it is paused, except for the primary's lease, and puts everything right afterwards.
 func TestMySQLClusterPaused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -154,9 +172,11 @@ func TestMySQLClusterPaused(t *testing.T) {
 	s.apply(t, "db", "secret: root")
 	s.settled(t, "db")
 	want := content(s.get(t, "services", "db"))
+	s.leased(t, "db", true)
 
 	s.apply(t, "db", "secret: root, paused: true")
 	paused := s.until(t, "db", "Paused")
+	s.leased(t, "db", false)
 	if paused.Status.Phase != "Paused" {
 		t.Errorf("the phase is %s", paused.Status.Phase)
 	}
@@ -184,6 +204,7 @@ func TestMySQLClusterPaused(t *testing.T) {
 
 	s.apply(t, "db", "secret: root, paused: false")
 	s.settled(t, "db")
+	s.leased(t, "db", true)
 	same(t, content(s.get(t, "services", "db")), want)
 	s.get(t, "configmaps", "db-config")
 	s.node.podsOnce(t, "db", 2)

@@ -250,6 +250,9 @@ func (m *simulatedMember) status() replication.Status {
 	if server.SuperReadOnly {
 		status.Closed = &under
 	}
+	if m.assignment != nil && m.assignment.Lease > 0 {
+		status.Lease = &replication.Lease{Needs: m.assignment.Lease, Left: replication.LeaseTime, IsHeard: true}
+	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred
 	if status.State == replication.StateWriting {

@@ -31,6 +31,8 @@ type memory struct {
 	hollow map[types.NamespacedName]eventRecord
 	// held is why clusters' members do not get what the spec asks for, so that not every look must find that out again.
 	held map[types.NamespacedName]heldBackResult
+	// silences is since when members were seen not to acknowledge under a cluster's record.
+	silences map[types.NamespacedName]silence
 	// failures records since when this process has seen that a restore has ended.
 	failures *transfer.Stopwatch
 }
@@ -39,7 +41,7 @@ func newMemory() *memory {
 	return &memory{
 		clusters: map[types.NamespacedName]clusterMemory{}, sights: map[types.NamespacedName]lookHistory{},
 		calm: map[types.NamespacedName]*restingCluster{}, unchanged: map[types.NamespacedName]childInputs{},
-		hollow: map[types.NamespacedName]eventRecord{}, held: map[types.NamespacedName]heldBackResult{}, failures: transfer.NewStopwatch(),
+		hollow: map[types.NamespacedName]eventRecord{}, held: map[types.NamespacedName]heldBackResult{}, silences: map[types.NamespacedName]silence{}, failures: transfer.NewStopwatch(),
 	}
 }
 
@@ -266,5 +268,6 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.unchanged, key)
 	delete(m.hollow, key)
 	delete(m.held, key)
+	delete(m.silences, key)
 	m.failures.Forget(key)
 }

@@ -62,6 +62,7 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	}
 	askAgents(ctx, agents, cluster.Status.Primary, seen.members, seen.addresses())
 	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)
+	r.memory.noteSilent(cluster, seen.members, seen.now, r.now())
 	return seen, nil
 }
 
@@ -139,7 +140,9 @@ func membersOf(n children.Names, cluster v1.MySQLCluster, seen observed) []repli
 	}
 	for _, pod := range seen.pods {
 		if ordinal, ok := n.Ordinal(pod.Name); ok {
-			note(ordinal, func(member *replication.Member) { member.Pod, member.Address = true, addressOf(pod) })
+			note(ordinal, func(member *replication.Member) {
+				member.Pod, member.IsRunning, member.Address = true, isRunning(pod), addressOf(pod)
+			})
 		}
 	}
 	for _, volume := range seen.volumes {
@@ -286,6 +289,9 @@ func addressOf(pod corev1.Pod) string {
 
 // runsAgent reports whether the agent's container runs now.
 func runsAgent(pod corev1.Pod) bool { return runs(pod, children.ContainerAgent) }
+
+// isRunning reports whether a member's agent runs, and Kubernetes does not end it.
+func isRunning(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil && runsAgent(pod) }
 
 func runs(pod corev1.Pod, container string) bool {
 	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(status corev1.ContainerStatus) bool {

@@ -113,7 +113,7 @@ func jittered(longest time.Duration) time.Duration {
 // prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
 func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 	ahead := requeueInput{
-		ready:     isAtRest(status) && !r.lacksAcks(),
+		ready:     isAtRest(status) && !r.lacksAcks() && !r.lacksLease(),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
 		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(children.NamesOf(r.cluster), r.seen)) > 0,
 		due:       untilLate(r.seen),
@@ -134,6 +134,12 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 func (r passResult) lacksAcks() bool {
 	primary := r.primaryStatus()
 	return primary != nil && primary.AcksShortSeconds > 0
+}
+
+// lacksLease reports whether the primary leads only because the operator confirms it.
+func (r passResult) lacksLease() bool {
+	primary := r.primaryStatus()
+	return primary != nil && primary.Lease.IsShort() && primary.Lease.Needs > 0
 }
 
 // sooner returns the shorter of two times; zero and less mean never.

@@ -174,7 +174,7 @@ func planAssignments(in planInput) []action {
 		plan = append(plan, action{
 			verb: verbAssign, kind: "Pod", name: member.Name,
 			reason: fmt.Sprintf("%s of revision %d, because it follows %s", wanted.Role, wanted.Record.Revision, follows),
-			to:     agent.Target{Address: pod.Status.PodIP, Host: member.Host}, assignment: wanted, relaxes: wanted.Relaxes(*member.Status),
+			to:     agent.Target{Address: pod.Status.PodIP, Host: member.Host}, assignment: wanted.ConfirmedFor(*member.Status), relaxes: wanted.Relaxes(*member.Status),
 			afterHold: releases && roll.bringsOtherSeries(),
 		})
 	}

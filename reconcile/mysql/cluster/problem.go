@@ -13,6 +13,7 @@ const (
 	reasonMembersNotReady    = "MembersNotReady"
 	reasonPrimaryUnavailable = "PrimaryUnavailable"
 	reasonPaused             = "Paused"
+	reasonPausing            = "Pausing"
 	reasonAuthorityLost      = "CertificateAuthorityLost"
 
 	reasonSecretNotFound  = "SecretNotFound"

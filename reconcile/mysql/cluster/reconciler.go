@@ -60,9 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, client *reconcile.Client, ob
 		return reconcile.Outcome{}, nil
 	}
 	if cluster.Spec.Paused {
-		r.memory.closeConnections(key)
-		r.forgetUnheard(cluster)
-		return outcome(cluster, paused(cluster), 0), nil
+		return r.pause(ctx, client, cluster)
 	}
 	return r.pass(ctx, client, cluster)
 }
@@ -232,7 +230,7 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 	return replication.Cluster{
 		UID: string(cluster.UID), HasContinued: hasContinued(cluster.Status, seen.now), Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
 		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
-		Request: cluster.Annotations[AnnotationReplacePrimary],
+		Request: cluster.Annotations[AnnotationReplacePrimary], WantsLease: cluster.Spec.Failover.WhenPrimaryUnreachable != v1.Wait,
 		Durability: replication.Durability{
 			Continue: cluster.Spec.Durability.WhenReplicasLost != v1.Block,
 			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,
@@ -241,7 +239,7 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 }
 
 func recordOf(status v1.MySQLClusterStatus) replication.Record {
-	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, FormerPrimary: status.FormerPrimary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks)}
+	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, FormerPrimary: status.FormerPrimary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks), IsLeased: status.Leased}
 }
 
 // waiting reports what a cluster needs before it can continue. An error that names its own fix becomes the problem.

@@ -36,9 +36,7 @@ type passResult struct {
 // status returns the whole status after a pass.
 func (r passResult) status() v1.MySQLClusterStatus {
 	status := previousStatus(r.cluster)
-	record := r.decision.Record
-	status.Primary, status.FormerPrimary, status.Epoch, status.Revision = record.Primary, record.FormerPrimary, record.Epoch, record.Revision
-	status.InSync, status.Joining, status.RequiredAcks = record.InSync, record.Joining, int32(record.RequiredAcks) //nolint:gosec // at most the number of members
+	setRecord(&status, r.decision.Record)
 	status.InnoDBOnly = status.InnoDBOnly || r.seen.set != nil && isInnoDBOnly(r.cluster, r.seen)
 	r.describeMembers(&status)
 	r.describeServing(&status)
@@ -52,6 +50,12 @@ func (r passResult) status() v1.MySQLClusterStatus {
 	r.describeRoll(&status)
 	r.describeTables(&status)
 	return status
+}
+
+func setRecord(status *v1.MySQLClusterStatus, record replication.Record) {
+	status.Primary, status.FormerPrimary, status.Epoch, status.Revision = record.Primary, record.FormerPrimary, record.Epoch, record.Revision
+	status.InSync, status.Joining, status.Leased = record.InSync, record.Joining, record.IsLeased
+	status.RequiredAcks = int32(record.RequiredAcks) //nolint:gosec // at most the number of members
 }
 
 // previousStatus returns the status with everything that stays the same until the operator observes otherwise.

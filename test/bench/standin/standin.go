@@ -230,6 +230,9 @@ func (m *member) status(acknowledging int) replication.Status {
 	if given.Role == replication.RolePrimary {
 		status.State, status.Message = replication.StateWriting, "takes writes"
 		status.Writable, status.AcksEnforced, status.AckClients, status.Silent = true, given.Acks, acknowledging, given.Silent
+		if given.Lease > 0 {
+			status.Lease = &replication.Lease{Needs: given.Lease, Left: replication.LeaseTime, IsHeard: true}
+		}
 		return status
 	}
 	lag := int64(0)

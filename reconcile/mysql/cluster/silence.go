@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// silence is since when each member has been seen not to acknowledge under one record of a cluster, whenever it answered.
+type silence struct {
+	uid   types.UID
+	under replication.Version
+	since map[string]time.Time
+}
+
+// noteSilent notes for how long members have been silent while a primary is replaced. began is when this pass began to ask them, and
+// answered is when all had answered: only from then on is a member certain to be silent.
+func (m *memory) noteSilent(cluster v1.MySQLCluster, members []replication.Member, began, answered time.Time) {
+	key, uid, record := keyOf(cluster), cluster.UID, recordOf(cluster.Status)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if record.FormerPrimary == "" {
+		delete(m.silences, key)
+		return
+	}
+	known := m.silences[key]
+	if known.uid != uid || known.under != record.Version() {
+		known = silence{uid: uid, under: record.Version()}
+	}
+	known.since = stillSilent(known.since, record, members, began, answered)
+	m.silences[key] = known
+}
+
+// stillSilent sets SilentFor of the members, and returns since when those are silent that are.
+func stillSilent(since map[string]time.Time, record replication.Record, members []replication.Member, began, answered time.Time) map[string]time.Time {
+	still := map[string]time.Time{}
+	for i := range members {
+		member := &members[i]
+		from, wasSilent := since[member.Name]
+		switch {
+		case wasSilent && member.Status == nil:
+			still[member.Name] = from // it has accepted the record, and only a later one lets it acknowledge
+		case !member.Status.IsSilent(record):
+		case wasSilent:
+			still[member.Name], member.SilentFor = from, max(0, began.Sub(from))
+		default:
+			still[member.Name] = answered
+		}
+	}
+	return still
+}
