@@ -9,11 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
@@ -163,7 +161,7 @@ func TestLostPrimaryIsReplacedOnRequest(t *testing.T) {
 	t.Parallel()
 	sample.Rotate(t, 1)
 	p := newPlace(t)
-	p.start(2)
+	p.start(2, "failover: {whenPrimaryUnreachable: Wait}")
 	w := p.startWriter()
 	p.goesOn(w)
 	w.end()
@@ -173,16 +171,7 @@ func TestLostPrimaryIsReplacedOnRequest(t *testing.T) {
 	}
 
 	pod := p.cluster + "-0"
-	programs := []string{supervisor.Program, "mysqld", agent.Program}
-	for _, program := range programs {
-		signal(t, pod, program, syscall.SIGSTOP)
-	}
-	thaw := sync.OnceFunc(func() {
-		for _, program := range programs {
-			signal(t, pod, program, syscall.SIGCONT)
-		}
-	})
-	t.Cleanup(thaw)
+	thaw := p.freeze(pod)
 	said := p.waitReady("False PrimaryDown", changeLimit)
 	_, command, found := strings.Cut(said, "run: kubectl ")
 	if !found {
