@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"runtime/debug"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -74,4 +75,14 @@ func (e *panicError) Error() string {
 
 func panicNote(panicked *panicError) string {
 	return fmt.Sprintf("A bug in the operator stopped a pass over this object: %v. The operator will retry; other objects are not affected. The operator's log has the details.", panicked.value)
+}
+
+// recoverPanic calls work, and turns a panic in it into an error.
+func recoverPanic(work func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value: value, stack: debug.Stack()}
+		}
+	}()
+	return work()
 }

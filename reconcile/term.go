@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -89,6 +88,7 @@ func (t *term) run(stop, work context.Context) {
 	defer context.AfterFunc(stop, t.controller.close)()
 	defer t.controller.close()
 	t.passes.Go(func() { t.lookForLeft(stop) })
+	t.passes.Go(func() { t.listen(stop) })
 	for {
 		for stop.Err() == nil && t.line.mayBegin() {
 			key, down := t.queue.Get()
@@ -387,14 +387,4 @@ func (t *term) requeue(key types.NamespacedName, reached decision) {
 	case resultConflict, resultFailed, resultPanicked:
 		t.queue.AddRateLimited(key)
 	}
-}
-
-// recoverPanic calls work, and turns a panic in it into an error.
-func recoverPanic(work func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &panicError{value: value, stack: debug.Stack()}
-		}
-	}()
-	return work()
 }

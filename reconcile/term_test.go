@@ -267,6 +267,39 @@ func TestAGlanceThatPanicsKeepsNobodyFromAPass(t *testing.T) {
 	same(t, testutil.ToFloat64(s.metrics.panics.WithLabelValues("Probe")), 1.0)
 }
 
+// listening requests a pass over each key that it hears of, and then panics.
+type listening struct{ hears, passes chan types.NamespacedName }
+
+// Listen implements Listener.
+func (l listening) Listen(_ context.Context, request func(types.NamespacedName)) {
+	for key := range l.hears {
+		request(key)
+	}
+	panic("a bug in a kind")
+}
+
+// Reconcile implements Reconciler.
+func (l listening) Reconcile(_ context.Context, _ *Client, object *unstructured.Unstructured) (Outcome, error) {
+	l.passes <- keyOf(object)
+	return Outcome{}, nil
+}
+
+func TestAListenerRequestsPasses(t *testing.T) {
+	t.Parallel()
+	l := listening{hears: make(chan types.NamespacedName), passes: make(chan types.NamespacedName, 10)}
+	s := newStage(t, l)
+	stop, end := context.WithCancel(t.Context())
+	go s.run(stop, t.Context())
+	s.has(ownerAt("1", "10"))
+	s.shows(t, ownerAt("1", "10")) // without an event
+	l.hears <- owner()
+	same(t, <-l.passes, owner())
+	close(l.hears)
+	end()
+	s.passes.Wait()
+	same(t, testutil.ToFloat64(s.metrics.panics.WithLabelValues("Probe")), 1.0)
+}
+
 func TestEventsThatAreOwedAreToldBeforeAGlance(t *testing.T) {
 	t.Parallel()
 	g := &glancing{enough: "1@10", watching: watching{outcome: Outcome{Events: []Event{{Type: Warning, Reason: "SecretMissing"}}}}}

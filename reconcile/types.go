@@ -65,6 +65,13 @@ type DeletionHandler interface {
 	ListDeleted(ctx context.Context) ([]types.NamespacedName, error)
 }
 
+// Listener is implemented by a Reconciler that also learns from elsewhere than from watches when an object needs a pass.
+type Listener interface {
+	// Listen runs concurrently with the passes of a term, until ctx ends or it returns. It calls request for an object that needs a pass
+	// soon. ctx has the logger. If Listen panics, the engine logs that, and objects get their passes as without it.
+	Listen(ctx context.Context, request func(types.NamespacedName))
+}
+
 // Outcome is the result of a pass, which the engine writes when the pass is over.
 type Outcome struct {
 	// Status is the whole desired status: a type that JSON encodes as an object. Nil leaves the status as it is. The engine writes it at
