@@ -78,6 +78,9 @@ type Agent struct {
 	root    rootPassword
 	tls     *tlsFiles
 	wake    chan struct{}
+	// alarms are requests to the operator to look at once. changed reports that the agent's report may differ.
+	alarms  alarms
+	changed chan struct{}
 
 	// start is the start of mysqld that the loop observes; empty while none runs. answeredStart is the one that the supervisor knows to have
 	// answered. Only the loop uses both.
@@ -155,7 +158,7 @@ func New(layout Layout, who Identity, life string, log logr.Logger) (*Agent, err
 	}
 	agent := &Agent{
 		layout: layout, ordinal: who.Ordinal, log: log, local: local, inForce: inForce, kept: kept,
-		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1), startingSince: time.Now(),
+		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), startingSince: time.Now(),
 	}
 	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, Boot: rand.Text()}
 	agent.reportKept()
@@ -168,6 +171,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	go a.watchDisk(ctx)
 	go a.watchFiles(ctx)
 	go a.watchSupervisor(ctx)
+	go a.sendAlarms(ctx)
 	for ctx.Err() == nil {
 		turns, interrupt := context.WithCancel(ctx)
 		if a.mustClose(interrupt) {

@@ -76,8 +76,11 @@ func (a *Agent) operatorOnly(next http.HandlerFunc) http.HandlerFunc {
 	})
 }
 
-func (a *Agent) getStatus(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, a.Status())
+func (a *Agent) getStatus(w http.ResponseWriter, r *http.Request) {
+	status := a.Status()
+	writeJSON(w, http.StatusOK, status)
+	a.alarms.looked(alarmTargetOf(r), status.News())
+	a.mayHaveNews()
 }
 
 func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {

@@ -19,8 +19,8 @@ const (
 	jsonType  = "application/json"
 )
 
-// NewPodClient returns the HTTP client with which the operator sends requests to the program in one Pod of a cluster. Any program in that
-// Pod may answer, so the client follows no redirect, and the operator does not trust answers. A caller that gives up a request must call
+// NewPodClient returns the HTTP client for requests between the operator and one Pod of a cluster. Any program in that Pod may answer, so
+// the client follows no redirect, and callers do not trust answers. A caller that gives up a request must call
 // CloseIdleConnections, because Go otherwise continues its dial.
 func NewPodClient(security *tls.Config, host string) *http.Client {
 	security = security.Clone()

@@ -16,11 +16,19 @@ import (
 type Client struct {
 	lines   *agentConnections
 	timeout time.Duration
+	alarms  func() string
 }
 
 // NewClient returns a client that presents the certificate in security and trusts its CA.
 func NewClient(security *tls.Config, timeout time.Duration) *Client {
-	return &Client{lines: &agentConnections{security: security}, timeout: timeout}
+	return &Client{lines: &agentConnections{security: security}, timeout: timeout, alarms: func() string { return "" }}
+}
+
+// WithAlarms makes the client tell the agents where the operator takes the cluster's alarms: AlarmHost and a port. at returns "" while the
+// operator takes none.
+func (c *Client) WithAlarms(at func() string) *Client {
+	c.alarms = at
+	return c
 }
 
 // Close closes the idle connections. The client can still be used.
@@ -93,5 +101,5 @@ func explained(err error) error {
 }
 
 func (c *Client) do(ctx context.Context, target Target, method, path string, content []byte) ([]byte, error) {
-	return c.lines.ask(ctx, target, c.timeout, agentRequest{method: method, path: path, content: content})
+	return c.lines.ask(ctx, target, c.timeout, agentRequest{method: method, path: path, content: content, alarms: c.alarms()})
 }

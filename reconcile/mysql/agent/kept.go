@@ -46,6 +46,8 @@ type idleConnection struct {
 type agentRequest struct {
 	method, path string
 	content      []byte
+	// alarms is where the operator takes alarms; empty for nowhere.
+	alarms string
 }
 
 // ask sends a request over a member's kept connection, and over a new one if that gives no answer. within bounds both together.
@@ -150,6 +152,9 @@ func converse(ctx context.Context, open net.Conn, target Target, asked agentRequ
 	request, err := http.NewRequestWithContext(ctx, asked.method, "https://"+target.Host+asked.path, bytes.NewReader(asked.content))
 	if err != nil {
 		return nil, false, err
+	}
+	if asked.alarms != "" {
+		request.Header.Set(alarmHeader, asked.alarms)
 	}
 	writer := bufio.NewWriterSize(open, keptBuffer)
 	if err := errors.Join(request.Write(writer), writer.Flush()); err != nil {

@@ -19,6 +19,7 @@ func (a *Agent) metricsHandler() http.Handler {
 		agent:  a,
 		state:  prometheus.NewDesc(prefix+"state", "1 for the state that the member is in.", []string{"state"}, nil),
 		files:  prometheus.NewDesc(prefix+"disk_used_bytes", "Bytes of the volume that files of the data directory use, by purpose of the files, once a minute.", []string{"kind"}, nil),
+		alarms: prometheus.NewDesc(prefix+"alarms_total", "Requests to the operator to look at once, by whether they arrived.", []string{"result"}, nil),
 		gauges: gauges(),
 	})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: maxScrapes})
@@ -106,6 +107,7 @@ type collector struct {
 	agent  *Agent
 	state  *prometheus.Desc
 	files  *prometheus.Desc
+	alarms *prometheus.Desc
 	gauges []gauge
 }
 
@@ -113,6 +115,7 @@ type collector struct {
 func (c collector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- c.state
 	descs <- c.files
+	descs <- c.alarms
 	for _, gauge := range c.gauges {
 		descs <- gauge.desc
 	}
@@ -122,6 +125,9 @@ func (c collector) Describe(descs chan<- *prometheus.Desc) {
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	now := metricValues{c.agent.Status(), c.agent.measures()}
 	metrics <- prometheus.MustNewConstMetric(c.state, prometheus.GaugeValue, 1, string(now.State))
+	arrived, failed := c.agent.alarms.counts()
+	metrics <- prometheus.MustNewConstMetric(c.alarms, prometheus.CounterValue, float64(arrived), "arrived")
+	metrics <- prometheus.MustNewConstMetric(c.alarms, prometheus.CounterValue, float64(failed), "failed")
 	for kind, bytes := range now.files {
 		metrics <- prometheus.MustNewConstMetric(c.files, prometheus.GaugeValue, float64(bytes), string(kind))
 	}

@@ -41,6 +41,7 @@ func TestMetricsTellWhatIsKnown(t *testing.T) {
 		"disk_size_bytes": "0", "disk_free_bytes": "0", "prepared_transactions": "0", "oldest_transaction_seconds": "0", "commit_wait_seconds": "0", "history_list_length": "0",
 		"lag_seconds": "-1", "other_engine_tables": "-1", "tables_without_rows": "-1", "tables_without_primary_key": "-1",
 		"memory_budget_bytes": "0", "memory_used_bytes": "0", "mysqld_starts": "0", "open_files_limit": "0", "open_files_wanted": "0",
+		`alarms_total{result="arrived"}`: "0", `alarms_total{result="failed"}`: "0",
 	}
 	if diff := cmp.Diff(want, scrape(t, a)); diff != "" {
 		t.Errorf("of a member that has just started (-want +got):\n%s", diff)
@@ -57,6 +58,7 @@ func TestMetricsTellWhatIsKnown(t *testing.T) {
 	a.measured.mysqld, a.measured.wantedFiles, a.measured.keyless = mysqld.Measured{Memory: 900, OpenFiles: 1024}, 5000, &keyless
 	a.measured.files = map[fileKind]int64{filesBinaryLog: 10, filesData: 11}
 	a.mysqld.Starts = 3
+	a.alarms.arrived, a.alarms.failed = 1, 2
 	a.mu.Unlock()
 	want = map[string]string{
 		`state{state="Writing"}`: "1", "writable": "1", "acknowledging": "1", "acks_enforced": "1", "ack_clients": "2", "epoch": "4", "unapplied_transactions": "0",
@@ -64,6 +66,7 @@ func TestMetricsTellWhatIsKnown(t *testing.T) {
 		"lag_seconds": "7", "other_engine_tables": "2", "tables_without_rows": "0", "tables_without_primary_key": "3",
 		"memory_budget_bytes": "1000", "memory_used_bytes": "900", "mysqld_starts": "3", "open_files_limit": "1024", "open_files_wanted": "5000",
 		`disk_used_bytes{kind="binary_log"}`: "10", `disk_used_bytes{kind="data"}`: "11",
+		`alarms_total{result="arrived"}`: "1", `alarms_total{result="failed"}`: "2",
 	}
 	if diff := cmp.Diff(want, scrape(t, a)); diff != "" {
 		t.Errorf("of a primary (-want +got):\n%s", diff)

@@ -17,15 +17,16 @@ const (
 )
 
 // OperatorTLS returns how the operator connects to the agents and transfers of the cluster with these CAs. The operator trusts only these
-// CAs. It has a certificate of each CA that can sign, only in its memory, and presents the one that the other side trusts.
-func OperatorTLS(authorities Authorities, now time.Time) (*tls.Config, error) {
+// CAs. It has a certificate of each CA that can sign, only in its memory, and presents the one that the other side trusts. host is the name
+// under which the cluster's members send it alarms (AlarmHost); empty for none.
+func OperatorTLS(authorities Authorities, host string, now time.Time) (*tls.Config, error) {
 	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 	for _, one := range authorities {
 		security.RootCAs.AddCert(one.Leaf)
 		if !Signs(one, now) {
 			continue
 		}
-		made, err := newOperatorCertificate(one, now)
+		made, err := newOperatorCertificate(one, host, now)
 		if err != nil {
 			return nil, err
 		}
@@ -38,13 +39,16 @@ func OperatorTLS(authorities Authorities, now time.Time) (*tls.Config, error) {
 	return security, nil
 }
 
-func newOperatorCertificate(authority *tls.Certificate, now time.Time) (pki.Pair, error) {
+func newOperatorCertificate(authority *tls.Certificate, host string, now time.Time) (pki.Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: OperatorName},
 		NotBefore:   now.Add(-operatorSkew),
 		NotAfter:    now.Add(OperatorLife),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if host != "" {
+		template.DNSNames, template.ExtKeyUsage = []string{host}, append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	return pki.Issue(template, authority)
 }

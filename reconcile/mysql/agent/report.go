@@ -24,6 +24,7 @@ func (a *Agent) reportKept() {
 // publish updates the report from a look and a decision. It reports whether the state or its message changed. While a failed step is tried
 // again, the report keeps the error in its message.
 func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, step replication.Step, under followed) bool {
+	defer a.mayHaveNews()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.start != "" && (a.start != a.mysqld.Start || !a.mysqld.Running) {

@@ -103,10 +103,12 @@ func (a *Agent) hasEnded(message string) {
 	a.forgetAnswers()
 	a.status.Message = message
 	a.ends++
+	a.mayHaveNews()
 }
 
 // unanswered records that mysqld does not answer.
 func (a *Agent) unanswered(err error, under followed) {
+	defer a.mayHaveNews()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.looked = time.Now()

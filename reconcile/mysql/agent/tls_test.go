@@ -104,7 +104,7 @@ func TestOperatorShowsWhatTheMemberTrusts(t *testing.T) {
 	for _, one := range []authority{next, s.ca} {
 		authorities = append(authorities, &tls.Certificate{Certificate: [][]byte{one.cert.Raw}, Leaf: one.cert, PrivateKey: one.key})
 	}
-	security, err := OperatorTLS(authorities, now)
+	security, err := OperatorTLS(authorities, "", now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,7 @@ func (r *reconciler) transferClient(ctx context.Context, namespace, cluster stri
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s/%s: %w", r.home, name, err)
 	}
-	security, err := agent.OperatorTLS(authorities, now)
+	security, err := agent.OperatorTLS(authorities, "", now)
 	if err != nil {
 		return nil, err
 	}

@@ -196,7 +196,7 @@ func (r *reconciler) give(ctx context.Context, l *certificateCheck, issuer *tls.
 // papers returns the result of a look.
 func (l *certificateCheck) papers(last nextStep) (certificateState, error) {
 	held := l.authorities
-	security, err := agent.OperatorTLS(held, l.now)
+	security, err := agent.OperatorTLS(held, agent.AlarmHost(l.Namespace, l.Cluster), l.now)
 	if err != nil {
 		return certificateState{}, err
 	}

@@ -201,7 +201,7 @@ func verifies(bundle []byte, leaf *x509.Certificate, at time.Time, usage x509.Ex
 
 // operatorReaches reports whether operator and member accept each other.
 func (r *rotating) operatorReaches(member *readingMember) bool {
-	security, err := agent.OperatorTLS(r.kept, r.now)
+	security, err := agent.OperatorTLS(r.kept, "", r.now)
 	if err != nil {
 		r.t.Fatal(err)
 	}

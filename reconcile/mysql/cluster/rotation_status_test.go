@@ -131,7 +131,7 @@ func TestOperatorGoesOnWithACertificateOfBefore(t *testing.T) {
 	n, at := children.Names{Namespace: "shop", Cluster: "db"}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	old, _ := signed(t, n, at)
 	next, _ := signed(t, n, at)
-	former, err := agent.OperatorTLS(agent.Authorities{old}, at)
+	former, err := agent.OperatorTLS(agent.Authorities{old}, "", at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestOperatorGoesOnWithACertificateOfBefore(t *testing.T) {
 		"there is a newer one anyway": {agent.Authorities{next, old}, at, time.Minute, 2},
 	} {
 		now := at.Add(test.after)
-		security, err := agent.OperatorTLS(test.trusted, now)
+		security, err := agent.OperatorTLS(test.trusted, "", now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,7 +71,7 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 	want := protocol.Progress{Stage: "FILE COPY", Bytes: 5, TotalBytes: 10, BytesPerSecond: 2, Source: "db-1"}
 	go Environment{Layout: layoutWith(t, authority), Log: logr.Discard()}.serveOn(t.Context(), listener, &meter{progress: want})
 
-	security, err := agent.OperatorTLS(agent.Authorities{authority}, time.Now())
+	security, err := agent.OperatorTLS(agent.Authorities{authority}, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 	if _, err := ask(member, protocol.Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "operator") {
 		t.Errorf("a member gets an answer: %v", err)
 	}
-	stranger, err := agent.OperatorTLS(agent.Authorities{someAuthority(t)}, time.Now())
+	stranger, err := agent.OperatorTLS(agent.Authorities{someAuthority(t)}, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestConnectionsOfStrangersAreFew(t *testing.T) {
 	if _, err := oldest.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the oldest is not closed at once: %v", err)
 	}
-	security, err := agent.OperatorTLS(agent.Authorities{authority}, time.Now())
+	security, err := agent.OperatorTLS(agent.Authorities{authority}, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestTheOperatorFollowsNoRedirectOfATransfer(t *testing.T) {
 	impostor.TLS = layoutWith(t, authority).ServerTLS()
 	impostor.StartTLS()
 	t.Cleanup(impostor.Close)
-	security, err := agent.OperatorTLS(agent.Authorities{authority}, time.Now())
+	security, err := agent.OperatorTLS(agent.Authorities{authority}, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

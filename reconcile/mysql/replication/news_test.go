@@ -1,0 +1,37 @@
+package replication
+
+import "testing"
+
+// TestNews: what an operator should learn at once, and what can wait for its next look.
+func TestNews(t *testing.T) {
+	t.Parallel()
+	wellPrimary := Status{State: StateWriting, Boot: "first", AcksEnforced: 1, AckClients: 1, Lease: &Lease{Needs: 1, Left: LeaseTime}}
+	wellReplica := Status{State: StateReplicating, Boot: "first"}
+	tests := map[string]struct {
+		status Status
+		change func(*Status)
+		isNews bool
+	}{
+		"mysqld does not answer":            {wellPrimary, func(s *Status) { s.State = StateStarting }, true},
+		"mysqld has started again":          {wellPrimary, func(s *Status) { s.Boot = "second" }, true},
+		"a replica is missing":              {wellPrimary, func(s *Status) { s.AcksShortSeconds = 1 }, true},
+		"it is still missing":               {Status{AcksShortSeconds: 1}, func(s *Status) { s.AcksShortSeconds = 2 }, false},
+		"the lease needs the operator":      {wellPrimary, func(s *Status) { s.Lease = &Lease{Needs: 1, Left: LeaseTime / 2} }, true},
+		"a lease that is not needed ends":   {Status{Lease: &Lease{Left: LeaseTime}}, func(s *Status) { s.Lease = &Lease{Left: LeaseTime / 2} }, false},
+		"it gets more acknowledgements":     {wellPrimary, func(s *Status) { s.AckClients++ }, false},
+		"nothing came for a moment":         {wellReplica, func(s *Status) { s.SourceSilentSeconds = 2 }, false},
+		"nothing has come for some seconds": {wellReplica, func(s *Status) { s.SourceSilentSeconds = 3 }, true},
+		"it has caught up":                  {Status{State: StateCatchingUp}, func(s *Status) { s.State = StateReplicating }, true},
+		"it lags":                           {wellReplica, func(s *Status) { s.Message = "lags" }, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			after := test.status
+			test.change(&after)
+			if isNews := after.News() != test.status.News(); isNews != test.isNews {
+				t.Errorf("is news: %t, want %t", isNews, test.isNews)
+			}
+		})
+	}
+}
