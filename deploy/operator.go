@@ -13,6 +13,8 @@ const (
 	MetricsPort = 8080
 	// HealthPort is where the operator answers probes.
 	HealthPort = 8081
+	// AlarmPort is where the operator takes the alarms of clusters' members.
+	AlarmPort = 8443
 
 	// operatorUser is the numeric user of the image, so that runAsNonRoot can be checked.
 	operatorUser = 65532
@@ -59,6 +61,7 @@ func container(image string, arguments []string) corev1.Container {
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: MetricsPort},
 			{Name: "health", ContainerPort: HealthPort},
+			{Name: "alarms", ContainerPort: AlarmPort},
 		},
 		LivenessProbe:  probe("/healthz", 20),
 		ReadinessProbe: probe("/readyz", 5),

@@ -51,6 +51,8 @@ type self struct {
 	// namespace and labels select the operator's Pods in NetworkPolicies; namespace is empty if the Pods cannot be selected.
 	namespace string
 	labels    map[string]string
+	// alarmAddress is where the operator takes the alarms of members; empty for nowhere.
+	alarmAddress string
 }
 
 // ownPod reads the Pod in which this process runs: a Pod's host name is its name.

@@ -32,7 +32,7 @@ type makeController func(kind schema.Kind, own self) reconcile.Controller
 func makers(vmGroups vmgroup.Settings) map[string]makeController {
 	return map[string]makeController{
 		"MySQLCluster": func(kind schema.Kind, own self) reconcile.Controller {
-			return mysqlcluster.Controller(kind, mysqlcluster.Operator{Image: own.image, Home: own.home, Namespace: own.namespace, Labels: own.labels})
+			return mysqlcluster.Controller(kind, mysqlcluster.Operator{Image: own.image, Home: own.home, Namespace: own.namespace, Labels: own.labels, AlarmAddress: own.alarmAddress})
 		},
 		"MySQLBackupSchedule": func(kind schema.Kind, _ self) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
 		"MySQLBackupInstance": func(kind schema.Kind, own self) reconcile.Controller {

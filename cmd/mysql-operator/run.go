@@ -28,6 +28,7 @@ type runOptions struct {
 	definitions                   definitionOptions
 	leaderElect                   bool
 	metricsAddress, healthAddress string
+	alarmAddress                  string
 	log                           cli.LogOptions
 }
 
@@ -42,6 +43,7 @@ func (o *runOptions) flags() *pflag.FlagSet {
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while this operator holds the Lease, so that one operator works at a time")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address to serve /metrics on; empty: do not serve it")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081", "address to serve /healthz and /readyz on; empty: do not serve them")
+	flags.StringVar(&o.alarmAddress, "alarm-address", ":8443", "address where members of clusters report failures at once, over TLS; empty: the operator only polls them")
 	flags.StringVar(&o.agentImage, "agent-image", "", "image of the agents in members' Pods (default: the image of this Pod)")
 	o.log.Register(flags)
 	return flags
@@ -156,6 +158,7 @@ func (o operator) operate(ctx context.Context, care *definitionManager, closed g
 	if err != nil {
 		return ignoreStop(ctx, err)
 	}
+	own.alarmAddress = o.options.alarmAddress
 	vCenters := newVCenters()
 	made, err := controllers(o.kinds, own, vmGroupSettings(vCenters, o.cluster.namespace, o.options.vms))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +34,9 @@ type memory struct {
 	held map[types.NamespacedName]heldBackResult
 	// silences is since when members were seen not to acknowledge under a cluster's record.
 	silences map[types.NamespacedName]silence
+	alarms   alarmLimits
+	// alarmPort is the port on which the operator takes alarms; nil while it takes none.
+	alarmPort atomic.Pointer[string]
 	// failures records since when this process has seen that a restore has ended.
 	failures *transfer.Stopwatch
 }
@@ -41,7 +45,8 @@ func newMemory() *memory {
 	return &memory{
 		clusters: map[types.NamespacedName]clusterMemory{}, sights: map[types.NamespacedName]lookHistory{},
 		calm: map[types.NamespacedName]*restingCluster{}, unchanged: map[types.NamespacedName]childInputs{},
-		hollow: map[types.NamespacedName]eventRecord{}, held: map[types.NamespacedName]heldBackResult{}, silences: map[types.NamespacedName]silence{}, failures: transfer.NewStopwatch(),
+		hollow: map[types.NamespacedName]eventRecord{}, held: map[types.NamespacedName]heldBackResult{}, silences: map[types.NamespacedName]silence{},
+		failures: transfer.NewStopwatch(),
 	}
 }
 
@@ -94,15 +99,15 @@ type clusterMemory struct {
 }
 
 // withClients returns clients that show and trust what security says. It returns the known clients, with their open connections, as long as
-// they trust the same CA and show a certificate that lasts.
-func (known clusterMemory) withClients(security *tls.Config, now time.Time) clusterMemory {
+// they trust the same CA and show a certificate that lasts. alarms returns where the operator takes the cluster's alarms.
+func (known clusterMemory) withClients(security *tls.Config, alarms func() string, now time.Time) clusterMemory {
 	if known.security != nil && known.security.RootCAs.Equal(security.RootCAs) && lasts(known.security, now) {
 		return clusterMemory{certificateState: certificateState{security: known.security}, agents: known.agents, transfers: known.transfers}
 	}
 	if known.agents != nil {
 		known.agents.Close()
 	}
-	return clusterMemory{certificateState: certificateState{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: protocol.NewClient(security, agentTimeout, agent.Port)}
+	return clusterMemory{certificateState: certificateState{security: security}, agents: agent.NewClient(security, agentTimeout).WithAlarms(alarms), transfers: protocol.NewClient(security, agentTimeout, agent.Port)}
 }
 
 // stillHolds reports whether nothing requires another look at the Secrets: neither the cluster, nor the certificates that its members use
@@ -269,5 +274,6 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.hollow, key)
 	delete(m.held, key)
 	delete(m.silences, key)
+	m.alarms.forget(key)
 	m.failures.Forget(key)
 }

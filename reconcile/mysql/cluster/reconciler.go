@@ -34,6 +34,7 @@ var _ interface {
 	reconcile.SkipChecker
 	reconcile.DeletionHandler
 	reconcile.Forgetter
+	reconcile.Listener
 } = (*reconciler)(nil)
 
 type reconciler struct {
@@ -188,15 +189,16 @@ func (r *reconciler) prerequisites(ctx context.Context, client *reconcile.Client
 func (r *reconciler) learn(cluster v1.MySQLCluster, known clusterMemory, found certificateState, now time.Time, isWhole bool) clusterMemory {
 	found.lost = found.lostSince(known.certificateState, now)
 	found.keepOldCertificates(known.security, now)
-	fresh := known.withClients(found.security, now)
+	key := keyOf(cluster)
+	fresh := known.withClients(found.security, func() string { return r.memory.alarmsAt(key) }, now)
 	found.security = fresh.security
 	fresh.certificateState, fresh.asked = found, rotationRequestOf(cluster.Annotations)
 	fresh.uid, fresh.secret, fresh.tidied = cluster.UID, cluster.Spec.Secret, known.tidied
 	if isWhole {
 		fresh.looked = now
-		r.memory.lookedAtSecrets(keyOf(cluster), cluster.UID)
+		r.memory.lookedAtSecrets(key, cluster.UID)
 	}
-	r.memory.keep(keyOf(cluster), fresh)
+	r.memory.keep(key, fresh)
 	return fresh
 }
 

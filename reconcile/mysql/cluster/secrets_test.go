@@ -62,7 +62,8 @@ func TestOperatorShowsAShortLivedCertificate(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	authority, _ := signed(t, children.Names{Namespace: "shop", Cluster: "db"}, at)
-	security, err := agent.OperatorTLS(agent.Authorities{authority}, at)
+	n := children.Names{Namespace: "shop", Cluster: "db"}
+	security, err := agent.OperatorTLS(agent.Authorities{authority}, agent.AlarmHost(n.Namespace, n.Cluster), at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +74,10 @@ func TestOperatorShowsAShortLivedCertificate(t *testing.T) {
 	if agent.OperatorLife < 3*secretsEvery {
 		t.Error("it would expire before it is renewed")
 	}
-	if err := verify(authority, leaf, "", at, x509.ExtKeyUsageServerAuth); err == nil {
-		t.Error("its holder could pass for a member")
+	for _, host := range []string{n.Host(n.Member(0)), n.ServiceHost(n.Cluster), "localhost"} {
+		if err := verify(authority, leaf, host, at, x509.ExtKeyUsageServerAuth); err == nil {
+			t.Errorf("its holder could pass for %s", host)
+		}
 	}
 }
 
@@ -86,11 +89,11 @@ func TestConnectionsOutliveALookAtTheSecrets(t *testing.T) {
 	authority, _ := signed(t, children.Names{Namespace: "shop", Cluster: "db"}, at)
 	another, _ := signed(t, children.Names{Namespace: "shop", Cluster: "db"}, at)
 	look := func(known clusterMemory, authority *tls.Certificate, at time.Time) clusterMemory {
-		security, err := agent.OperatorTLS(agent.Authorities{authority}, at)
+		security, err := agent.OperatorTLS(agent.Authorities{authority}, "", at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return known.withClients(security, at)
+		return known.withClients(security, func() string { return "" }, at)
 	}
 	first := look(clusterMemory{}, authority, at)
 	if first.agents == nil || first.transfers == nil {

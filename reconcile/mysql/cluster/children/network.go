@@ -22,6 +22,8 @@ type Operator struct {
 	// of a Pod or in its node's network. No labels mean all Pods of the namespace.
 	Namespace string
 	Labels    map[string]string
+	// AlarmAddress is where the operator takes members' alarms, in net.Listen's form (":8443"); empty for nowhere.
+	AlarmAddress string
 }
 
 // NetworkPolicy limits which clients reach the members. It always allows what a member needs itself. kubelet's probes come from the Pod's
