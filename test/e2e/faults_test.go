@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,13 +52,15 @@ func TestMembersComeBack(t *testing.T) {
 		t.Log(story.name)
 		p.goesOn(w)
 		before, containers := p.lives(3), p.restarts()
+		began := time.Now()
 		story.fault()
 		p.wait("the fault to show", changeLimit, func(context.Context) (bool, string) {
 			now := p.lives(3)
 			return now != before, now
 		})
-		p.settled(3)
 		p.goesOn(w)
+		t.Logf("clients write again after %s", time.Since(began))
+		p.settled(3)
 		if now := p.restarts(); i < inPlace && now != containers {
 			t.Errorf("the containers are %s, were %s", now, containers)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 	"github.com/mysql-operator/mysql-operator/test/sample"
@@ -28,10 +29,12 @@ func TestReplicaTakesOver(t *testing.T) {
 
 	dictionary := filepath.Join(p.volume("data-"+p.cluster+"-0"), "data", "mysql.ibd")
 	move(t, dictionary, dictionary+".away")
+	began := time.Now()
 	kill(t, p.cluster+"-0", "mysqld")
 	p.leads(1, 2)
-	p.hasEvent("ReplacingPrimary", "mysqld of the primary "+p.cluster+"-0 has not been ready")
 	p.goesOn(w)
+	t.Logf("crashed: clients write again after %s", time.Since(began))
+	p.hasEvent("ReplacingPrimary", "mysqld of the primary "+p.cluster+"-0 has not been ready")
 	move(t, dictionary+".away", dictionary)
 	p.settled(2)
 	p.wait("the former primary to be ready to take over", changeLimit, func(ctx context.Context) (bool, string) {
@@ -40,9 +43,11 @@ func TestReplicaTakesOver(t *testing.T) {
 	})
 
 	hung := processes(t, p.cluster+"-1", "mysqld")
+	began = time.Now()
 	signal(t, p.cluster+"-1", "mysqld", syscall.SIGSTOP)
 	p.leads(0, 3)
 	p.goesOn(w)
+	t.Logf("hung: clients write again after %s", time.Since(began))
 	p.settled(2)
 	if now := processes(t, p.cluster+"-1", "mysqld"); len(now) != 1 || now[0] == hung[0] {
 		t.Errorf("the processes of the mysqld that hung are %v, were %v", now, hung)

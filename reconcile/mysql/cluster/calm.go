@@ -99,7 +99,8 @@ func (s *restingCluster) holds(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	members := slices.Clone(s.view.Members)
-	askAgents(ctx, s.agents, s.view.Record.Primary, members, s.addresses)
+	answered := func(string) bool { return false }
+	askAgents(ctx, members, targets{agents: s.agents, primary: s.view.Record.Primary, addresses: s.addresses, isLate: answered})
 	return s.stillHolds(members)
 }
 

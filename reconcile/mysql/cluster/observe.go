@@ -60,7 +60,12 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	if err := r.confirmAbsent(ctx, client, cluster, &seen); err != nil {
 		return seen, err
 	}
-	askAgents(ctx, agents, cluster.Status.Primary, seen.members, seen.addresses())
+	askAgents(ctx, seen.members, targets{
+		agents: agents, primary: cluster.Status.Primary, addresses: seen.addresses(),
+		isLate: func(member string) bool {
+			return hurries(cluster.Status, seen.now) && r.memory.failures.IsTimed(keyOf(cluster), unheard(member))
+		},
+	})
 	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)
 	r.memory.noteSilent(cluster, seen.members, seen.now, r.now())
 	return seen, nil
@@ -175,18 +180,31 @@ func scaleOf(seen observed) int {
 	return int(*seen.set.Spec.Replicas)
 }
 
+// targets is how to ask the members of a cluster.
+type targets struct {
+	agents  *agent.Client
+	primary string
+	// addresses are those of the members' Pods, in the order of the members.
+	addresses []string
+	// isLate reports whether a member did not answer the last time, and a takeover should not wait for it.
+	isLate func(member string) bool
+}
+
+// lateTimeout bounds a request to such an agent: each pass of a takeover waits for it.
+const lateTimeout = agentTimeout / 2
+
 // askAgents fills in each member's report of itself: first the primary's, then the others' in parallel, so that a replica's transactions
-// can be compared with what the primary had before. addresses are those of the members' Pods.
-func askAgents(ctx context.Context, agents *agent.Client, primary string, members []replication.Member, addresses []string) {
+// can be compared with what the primary had before.
+func askAgents(ctx context.Context, members []replication.Member, of targets) {
 	for i := range members {
-		if members[i].Name == primary {
-			askAgent(ctx, agents, addresses[i], &members[i])
+		if members[i].Name == of.primary {
+			of.ask(ctx, i, &members[i])
 		}
 	}
 	var all sync.WaitGroup
 	for i := range members {
-		if members[i].Name != primary {
-			all.Go(func() { askAgent(ctx, agents, addresses[i], &members[i]) })
+		if members[i].Name != of.primary {
+			all.Go(func() { of.ask(ctx, i, &members[i]) })
 		}
 	}
 	all.Wait()
@@ -225,15 +243,20 @@ func unheard(member string) string { return "unheard " + member }
 // unfenced names a member that has not stopped acknowledging there.
 func unfenced(member string) string { return "unfenced " + member }
 
-func askAgent(ctx context.Context, agents *agent.Client, address string, member *replication.Member) {
+func (t targets) ask(ctx context.Context, at int, member *replication.Member) {
 	if !member.Pod {
 		return
 	}
 	member.Unreachable = "its Pod has no address yet"
-	if address == "" {
+	if t.addresses[at] == "" {
 		return
 	}
-	status, err := agents.Status(ctx, agent.Target{Address: address, Host: member.Host})
+	if t.isLate(member.Name) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lateTimeout)
+		defer cancel()
+	}
+	status, err := t.agents.Status(ctx, agent.Target{Address: t.addresses[at], Host: member.Host})
 	if err != nil {
 		member.Unreachable = err.Error()
 		return

@@ -52,6 +52,15 @@ func hasContinued(status v1.MySQLClusterStatus, now time.Time) bool {
 	return last.Epoch == status.Epoch && last.To == last.From && now.Sub(last.StartTime.Time) < continuesFor
 }
 
+// hurriesFor is for how long passes hurry while a primary is replaced.
+const hurriesFor = time.Minute
+
+// hurries reports whether a primary is being replaced, the next one does not take writes yet, and that began a short while ago.
+func hurries(status v1.MySQLClusterStatus, now time.Time) bool {
+	count := len(status.Takeovers)
+	return count > 0 && status.Takeovers[count-1].CompletionTime == nil && now.Sub(status.Takeovers[count-1].StartTime.Time) < hurriesFor
+}
+
 // leads reports whether the primary takes writes under this record's epoch.
 func (r passResult) leads(record replication.Record) bool {
 	primary := r.primaryStatus()

@@ -83,3 +83,32 @@ func TestAPrimaryThatContinuesIsNotReplacedAgainAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyARecentTakeoverHurries(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(5000, 0)
+	takeover := func(ago time.Duration, isComplete bool) v1.MySQLClusterStatus {
+		one := v1.Takeover{StartTime: metav1.NewTime(now.Add(-ago))}
+		if isComplete {
+			one.CompletionTime = &metav1.Time{Time: now}
+		}
+		return v1.MySQLClusterStatus{Takeovers: []v1.Takeover{{}, one}}
+	}
+	tests := map[string]struct {
+		status v1.MySQLClusterStatus
+		want   bool
+	}{
+		"there was none":           {v1.MySQLClusterStatus{}, false},
+		"it has just begun":        {takeover(time.Second, false), true},
+		"it is complete":           {takeover(time.Second, true), false},
+		"it waits for a long time": {takeover(2*time.Minute, false), false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := hurries(test.status, now); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -26,7 +26,7 @@ func downPrimary(t *testing.T, replicas, acks int) *story {
 func hungPrimary(t *testing.T, silent int, length time.Duration) *story {
 	t.Helper()
 	s := downPrimary(t, 3, 1)
-	s.c.Members[0].Status.Closed = nil
+	s.c.Members[0].Status.Closed, s.c.Members[0].Status.StartingSeconds = nil, int(HangsAfter.Seconds())
 	for ordinal := 1; ordinal <= silent; ordinal++ {
 		s.c.Members[ordinal].Status.SourceSilentSeconds = int(length.Seconds())
 	}
@@ -93,6 +93,8 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 
 		"it hangs, and no replica hears it": {
 			hungPrimary(t, 2, SilentAfter), fencing(1, whole...)},
+		"it has hung for a moment": {
+			hungPrimary(t, 2, SilentAfter).with(func(c *Cluster) { c.Members[0].Status.StartingSeconds-- }), rec(1, 1, whole...)},
 		"it hangs, and a replica hears it: commits may still return": {
 			hungPrimary(t, 1, SilentAfter), rec(1, 1, whole...)},
 		"it hangs, and no replica has heard it for a moment": {

@@ -107,7 +107,7 @@ func (c Cluster) primaryLost() string {
 	primary, found := c.member(c.Record.Primary)
 	limit := LostAfter
 	if primary.IsRunning {
-		limit = DownAfter // Kubernetes does not start it again
+		limit = HangsAfter // Kubernetes does not start it again
 	}
 	if !found || !c.Record.IsLeased || primary.Status != nil || primary.UnheardFor < limit {
 		return ""

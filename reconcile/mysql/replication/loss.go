@@ -32,9 +32,13 @@ func (c Cluster) primaryDataLost() (lost string, mayReplace bool) {
 // and a recovery from the redo log may take longer than a replica needs to take over.
 const DownAfter = 10 * time.Second
 
-// SilentAfter is for how long replicas must have got nothing from a primary that hangs. It is less than DownAfter, because they may have
-// got the last heartbeat later than the agent its last answer.
-const SilentAfter = DownAfter - 4*time.Second
+// HangsAfter is for how long a primary that may run must not have answered, its agent or the operator, before a replica takes over. A
+// shorter hang, as of a machine that is paused to be moved, ends by itself sooner.
+const HangsAfter = 5 * time.Second
+
+// SilentAfter is for how long replicas must have got nothing from such a primary. It is less than HangsAfter, because they may have got the
+// last heartbeat later than the agent its last answer.
+const SilentAfter = HangsAfter - time.Second
 
 // ShortAfter is for how long a primary that runs must have had too few acknowledgements. Replicas connect to one that has just started
 // within this time.
@@ -44,10 +48,17 @@ const ShortAfter = 5 * time.Second
 // is well, or if that is not certain.
 func (c Cluster) primaryDown() string {
 	status := c.primaryStatus()
-	if !status.speaksOurProtocol() || status.State != StateStarting || seconds(status.StartingSeconds) < DownAfter || status.Closed == nil && !c.primaryHangs() {
+	if !status.speaksOurProtocol() || status.State != StateStarting {
 		return ""
 	}
-	return fmt.Sprintf("mysqld of the primary %s has not been ready for more than %d seconds", c.Record.Primary, int(DownAfter.Seconds()))
+	limit, late := DownAfter, "has not been ready"
+	if status.Closed == nil {
+		limit, late = HangsAfter, "has not answered"
+	}
+	if seconds(status.StartingSeconds) < limit || status.Closed == nil && !c.primaryHangs() {
+		return ""
+	}
+	return fmt.Sprintf("mysqld of the primary %s %s for more than %d seconds", c.Record.Primary, late, int(limit.Seconds()))
 }
 
 // primaryGone describes a primary whose agent has not answered for too long; empty if it answers.

@@ -34,6 +34,14 @@ func (s *Stopwatch) Waited(key types.NamespacedName, what string, now time.Time)
 	return now.Sub(since)
 }
 
+// IsTimed reports whether a time for what runs.
+func (s *Stopwatch) IsTimed(key types.NamespacedName, what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, found := s.seen[key][what]
+	return found
+}
+
 // End removes what: if it appears again, it counts from zero.
 func (s *Stopwatch) End(key types.NamespacedName, what string) {
 	s.mu.Lock()
