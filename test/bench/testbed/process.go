@@ -65,7 +65,7 @@ func (b *Bed) Start(ctx context.Context, kinds string) (*Process, error) {
 	}
 	defer output.Close()
 	p.command = exec.CommandContext(ctx, b.Binary, "run", "--kinds="+kinds, "--kubeconfig="+b.kubeconfig, "--agent-image="+agentImage,
-		"--health-address="+health, "--metrics-address="+metrics)
+		"--health-address="+health, "--metrics-address="+metrics, "--alarm-address=127.0.0.1:0")
 	p.command.Stdout, p.command.Stderr = output, output
 	p.command.Env = b.environment
 	// Asked, and not killed, it gives up its lease.
