@@ -20,10 +20,10 @@ const (
 	operatorUser = 65532
 )
 
-// Operator returns the operator's Deployment. One replica is enough: the state is in Kubernetes, and Kubernetes replaces a Pod that dies.
-// More replicas wait for the lease. The Deployment meets the Pod Security Standard "restricted".
+// Operator returns the operator's Deployment. One replica reconciles. The other one waits for the Lease, on another node if there is one: a
+// failover must not wait until Kubernetes replaces the operator's Pod. The Deployment meets the Pod Security Standard "restricted".
 func Operator(account Account, image string, arguments []string) []any {
-	replicas := int32(1)
+	replicas := int32(2)
 	return []any{&appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: meta(account.Namespace, Name),
@@ -50,6 +50,10 @@ func podSpec(account Account, image string, arguments []string) corev1.PodSpec {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []corev1.Container{container(image, arguments)},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: labels()},
+		}},
 	}
 }
 
