@@ -1,6 +1,10 @@
 package replication
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Failover reports whether a replica could take over from the primary now, if mysqld of the primary failed, with a reason and what users
 // read. It depends on what members are, and not on how far each has got, so that it does not change with every transaction.
@@ -28,11 +32,29 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	if len(names) == 0 {
 		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first"
 	}
-	fails := "mysqld of " + c.Record.Primary + " fails"
+	message = fmt.Sprintf("%s takes over about %d seconds after mysqld of %s fails, unless it is back before", strings.Join(names, " or "), int((DownAfter + takingOver).Seconds()), c.Record.Primary)
 	if c.Record.IsLeased {
-		fails += " or nothing answers for it"
+		message += fmt.Sprintf(", or %d after nothing answers for it any more", int((SilentAfter + HangsAfter + LeaseTime + leaseMargin + takingOver).Seconds()))
 	}
-	return true, ReasonReplicaCanTakeOver, strings.Join(names, " or ") + " takes over if " + fails + ", and no acknowledged commit is lost"
+	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased()
+}
+
+// takingOver is how long a takeover takes on a busy machine, apart from what it waits for.
+const takingOver = 5 * time.Second
+
+// whyNotLeased explains why a replica does not take over by itself if nothing answers for the primary; empty if one does, or will.
+func (c Cluster) whyNotLeased() string {
+	if c.Record.IsLeased {
+		return ""
+	}
+	const waits = "; if nothing answers for it, the cluster waits, because "
+	if !c.WantsLease {
+		return waits + "spec.failover.whenPrimaryUnreachable is Wait"
+	}
+	if status := c.primaryStatus(); status != nil && status.Lease != nil && status.Lease.IsImpossible {
+		return waits + "its node does not show which replicas are connected (sock_diag)"
+	}
+	return ""
 }
 
 // whyNotLater returns what would stop a takeover later, although it does not show before; empty for nothing.

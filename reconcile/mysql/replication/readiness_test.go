@@ -12,7 +12,12 @@ func TestFailoverSaysWhoWouldTakeOver(t *testing.T) {
 		reason Reason
 		says   string
 	}{
-		"both replicas could":              {healthy(t, 3, 1), ReasonReplicaCanTakeOver, "db-1 or db-2 takes over if mysqld of db-0 fails"},
+		"both replicas could": {healthy(t, 3, 1), ReasonReplicaCanTakeOver, "db-1 or db-2 takes over about 15 seconds after mysqld of db-0 fails"},
+		"also if nothing answers": {
+			healthy(t, 3, 1).with(func(c *Cluster) { c.Record.IsLeased, c.WantsLease = true, true }), ReasonReplicaCanTakeOver, "or 39 after nothing answers for it any more; no acknowledged commit is lost"},
+		"not then, by the user's choice": {healthy(t, 3, 1), ReasonReplicaCanTakeOver, "the cluster waits, because spec.failover.whenPrimaryUnreachable is Wait"},
+		"not then, because of its kernel": {
+			healthy(t, 3, 1).with(func(c *Cluster) { c.WantsLease, c.Members[0].Status.Lease = true, &Lease{IsImpossible: true} }), ReasonReplicaCanTakeOver, "sock_diag"},
 		"it stays so while the primary is": {downPrimary(t, 3, 1), ReasonReplicaCanTakeOver, "db-1 or db-2"},
 		"one lacks rows":                   {healthy(t, 3, 1).hears(1, StateReplicating, lacks("shop.t")), ReasonReplicaCanTakeOver, "db-2 takes over"},
 		"one applies what it received":     {healthy(t, 3, 1).hears(2, StateCatchingUp), ReasonReplicaCanTakeOver, "db-1 takes over"},
