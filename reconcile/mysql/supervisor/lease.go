@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	slices.SortFunc(next.Replicas, netip.AddrPort.Compare)
 	next.Replicas = slices.Compact(next.Replicas)
 	next.Replicas = next.Replicas[:min(len(next.Replicas), mostReplicas)]
-	now, err := Clock()
+	now, err := s.readClock()
 	if err != nil {
 		return 0, false, err
 	}
@@ -110,7 +111,7 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 
 // confirm adds a confirmation of the operator to the lease of the mysqld that runs.
 func (s *Supervisor) confirm(asked message) error {
-	now, err := Clock()
+	now, err := s.readClock()
 	if err != nil || asked.Lease == nil {
 		return errors.Join(err, errors.New("the message has no confirmation"))
 	}
@@ -161,9 +162,17 @@ func (s *Supervisor) agesOf(lease Lease) []time.Duration {
 // errNotConnected means that there is no connection with a replica.
 var errNotConnected = errors.New("it is not connected")
 
+// readClock returns the time by which leases last.
+func (s *Supervisor) readClock() (time.Duration, error) {
+	if s.clock != nil {
+		return s.clock()
+	}
+	return Clock()
+}
+
 // every calls a function every half second until the context ends.
-func every(ctx context.Context, do func()) {
-	ticker := time.NewTicker(leaseEvery)
+func (s *Supervisor) every(ctx context.Context, do func()) {
+	ticker := time.NewTicker(cmp.Or(s.lookEvery, leaseEvery))
 	defer ticker.Stop()
 	for {
 		select {
@@ -180,7 +189,7 @@ func (s *Supervisor) renewLease() {
 	s.mu.Lock()
 	start, lease, isHeld := s.state.Start, s.lease.Lease, s.state.Open && s.lease.Needs > 0
 	s.mu.Unlock()
-	now, err := Clock()
+	now, err := s.readClock()
 	if !isHeld || err != nil {
 		return
 	}
@@ -194,7 +203,7 @@ func (s *Supervisor) renewLease() {
 
 // endLease kills a mysqld that has lost its lease.
 func (s *Supervisor) endLease() {
-	now, err := Clock()
+	now, err := s.readClock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || !s.state.Open || s.lease.Needs == 0 || s.lease.left(now) > 0 {

@@ -52,6 +52,10 @@ type Supervisor struct {
 	// Heard returns for how long the machine of a peer, which is connected to this port, has not acknowledged a packet.
 	Heard func(port uint16, peer netip.AddrPort) (time.Duration, error)
 
+	// clock is the clock of leases, and lookEvery is how often the supervisor looks at the lease; Clock and leaseEvery except in tests.
+	clock     func() (time.Duration, error)
+	lookEvery time.Duration
+
 	mu       sync.Mutex
 	state    State
 	lease    heldLease
@@ -73,8 +77,8 @@ func (s *Supervisor) Run(ctx context.Context, signals <-chan os.Signal) (int, er
 	defer listener.Close()
 	go s.serve(ctx, listener)
 	go s.takeSignals(ctx, signals)
-	go every(ctx, s.renewLease)
-	go every(ctx, s.endLease)
+	go s.every(ctx, s.renewLease)
+	go s.every(ctx, s.endLease)
 	for {
 		pid, err := s.start()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,10 +20,14 @@ type container struct {
 	folder  string
 	signals chan os.Signal
 	exited  chan int
+	// supervised is the supervisor.
+	supervised *Supervisor
+	// skipped is by how much its clock is ahead of Clock, and reads is how often it has read that.
+	skipped, reads atomic.Int64
 
 	mu   sync.Mutex
 	seen State
-	// heard is when the machines of replicas acknowledged a packet, by Clock.
+	// heard is when the machines of replicas acknowledged a packet, by the supervisor's clock.
 	heard map[netip.AddrPort]time.Duration
 	// failed is what the kernel says about connections instead.
 	failed error
@@ -42,15 +47,16 @@ func run(t *testing.T, script string, timeout time.Duration) *container {
 			t.Fatal(err)
 		}
 	}
-	supervised := &Supervisor{
+	c.supervised = &Supervisor{
 		Command: []string{"/bin/sh", "-c", script, short}, RunDir: short, Log: t.Output(), Wait: waitFor,
 		CloseTimeout: timeout, Heard: c.age, Attributes: &syscall.SysProcAttr{Setpgid: true},
+		clock: c.read, lookEvery: 5 * time.Millisecond,
 	}
 	if timeout == 0 {
-		supervised.CloseTimeout = time.Minute
+		c.supervised.CloseTimeout = time.Minute
 	}
 	go func() {
-		status, err := supervised.Run(context.WithoutCancel(t.Context()), c.signals)
+		status, err := c.supervised.Run(context.WithoutCancel(t.Context()), c.signals)
 		if err != nil {
 			t.Errorf("the supervisor fails: %v", err)
 		}
