@@ -16,10 +16,17 @@ import (
 
 // Connections are those of this Pod.
 type Connections struct {
+	// list lists the addresses of interfaces; net.InterfaceAddrs except in tests.
+	list func() ([]net.Addr, error)
+
 	mu sync.Mutex
-	// own are the Pod's addresses, which do not change; nil before they are known.
-	own []netip.Addr
+	// own are the Pod's addresses, and listed is when they were listed.
+	own    []netip.Addr
+	listed time.Time
 }
+
+// ownFor is for how long the Pod's addresses count as known. It is shorter than leaseEvery: each look at the connections lists them once.
+const ownFor = leaseEvery / 2
 
 // Heard returns for how long the machine of a peer, which is connected to this port, has not acknowledged a packet. A peer in this Pod
 // proves nothing about another machine, so it does not count: it may be a proxy.
@@ -47,13 +54,18 @@ func (c *Connections) Heard(port uint16, peer netip.AddrPort) (time.Duration, er
 func (c *Connections) addresses() ([]netip.Addr, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.own != nil {
+	if time.Since(c.listed) < ownFor {
 		return c.own, nil
 	}
-	all, err := net.InterfaceAddrs()
+	list := c.list
+	if list == nil {
+		list = net.InterfaceAddrs
+	}
+	all, err := list()
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses of this Pod: %w", err)
 	}
+	c.own, c.listed = nil, time.Now()
 	for _, one := range all {
 		if prefix, err := netip.ParsePrefix(one.String()); err == nil && !prefix.Addr().IsLoopback() {
 			c.own = append(c.own, prefix.Addr())

@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -17,6 +19,40 @@ func TestPeersInThePodDoNotCount(t *testing.T) {
 			t.Errorf("%s: %t", address, got)
 		}
 	}
+}
+
+// TestAddressesThatThePodGetsLaterCount: from the next look at the connections on. A look lists them once.
+func TestAddressesThatThePodGetsLaterCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		loopback := &net.IPNet{IP: net.IPv4(127, 0, 0, 1), Mask: net.CIDRMask(8, 32)}
+		first := &net.IPNet{IP: net.IPv4(10, 0, 0, 1), Mask: net.CIDRMask(24, 32)}
+		later := &net.IPNet{IP: net.ParseIP("fd00::1"), Mask: net.CIDRMask(64, 128)}
+		var has []net.Addr
+		lists := 0
+		connections := &Connections{list: func() ([]net.Addr, error) {
+			lists++
+			return has, nil
+		}}
+		for n, look := range []struct {
+			has  []net.Addr
+			want string
+		}{
+			{[]net.Addr{loopback}, "[]"}, {[]net.Addr{loopback, first}, "[10.0.0.1]"},
+			{[]net.Addr{loopback, first, later}, "[10.0.0.1 fd00::1]"}, {[]net.Addr{loopback, later}, "[fd00::1]"},
+		} {
+			has = look.has
+			for range mostReplicas {
+				if own, err := connections.addresses(); err != nil || fmt.Sprint(own) != look.want {
+					t.Errorf("look %d: the Pod has %s (%v), want %s", n, own, err, look.want)
+				}
+			}
+			if lists != n+1 {
+				t.Errorf("after look %d, the addresses have been listed %d times", n, lists)
+			}
+			<-time.After(leaseEvery)
+		}
+	})
 }
 
 // TestKernelSaysWhenAPeerWasHeard: over IPv4, over IPv6, and over IPv4 to a socket that listens on both, as mysqld does.
