@@ -111,9 +111,12 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 
 // confirm adds a confirmation of the operator to the lease of the mysqld that runs.
 func (s *Supervisor) confirm(asked message) error {
+	if asked.Lease == nil {
+		return errors.New("the message has no confirmation")
+	}
 	now, err := s.readClock()
-	if err != nil || asked.Lease == nil {
-		return errors.Join(err, errors.New("the message has no confirmation"))
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -164,6 +164,19 @@ func TestALeaseThatIsRefusedHasTheNewAddresses(t *testing.T) {
 	}
 }
 
+// TestAConfirmationFailsForOneReason: it says only what is wrong.
+func TestAConfirmationFailsForOneReason(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("no clock")
+	s := &Supervisor{clock: func() (time.Duration, error) { return 0, broken }}
+	if err := s.confirm(message{Lease: &Lease{}}); err == nil || err.Error() != broken.Error() {
+		t.Errorf("without a clock: %v", err)
+	}
+	if err := s.confirm(message{}); err == nil || errors.Is(err, broken) {
+		t.Errorf("without a confirmation: %v", err)
+	}
+}
+
 // TestMysqldEndsWithItsLease: an open one, and only then.
 func TestMysqldEndsWithItsLease(t *testing.T) {
 	t.Parallel()
