@@ -85,6 +85,7 @@ const (
 	diagByFamily = 20 // SOCK_DIAG_BY_FAMILY
 	diagInfo     = 2  // INET_DIAG_INFO: a struct tcp_info
 	requestSize  = 56 // struct inet_diag_req_v2
+	statesAt     = 4  // where a request has the states of the connections that are listed
 	replySize    = 72 // struct inet_diag_msg
 	established  = 1  // TCP_ESTABLISHED
 	// ackAgeAt is where a tcp_info has tcpi_last_ack_recv, in milliseconds.
@@ -101,14 +102,32 @@ func heardOn(own, peer netip.AddrPort) (time.Duration, error) {
 	if err := kernel.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return 0, fmt.Errorf("look at connections: %w", err)
 	}
-	replies, err := kernel.Execute(netlink.Message{Header: netlink.Header{Type: diagByFamily, Flags: netlink.Request}, Data: request(own, peer)})
-	if errors.Is(err, unix.ENOENT) || err == nil && len(replies) == 0 {
+	asked := request(own, peer)
+	replies, err := kernel.Execute(netlink.Message{Header: netlink.Header{Type: diagByFamily, Flags: netlink.Request}, Data: asked})
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return 0, absence(kernel, asked)
+	case err != nil:
+		return 0, fmt.Errorf("look at the connection to %s: %w", peer, err)
+	case len(replies) == 0:
 		return 0, errNotConnected
 	}
-	if err != nil {
-		return 0, fmt.Errorf("look at the connection to %s: %w", peer, err)
-	}
 	return ageIn(replies[0].Data)
+}
+
+// absence returns errNotConnected, or an error if the kernel can find no connection at all, because it has no tcp_diag. The kernel answers
+// ENOENT in both cases. A list fails only in the second one (Linux source, __inet_diag_dump). It is empty: no connection has no state.
+func absence(kernel *netlink.Conn, asked []byte) error {
+	binary.NativeEndian.PutUint32(asked[statesAt:], 0)
+	header := netlink.Header{Type: diagByFamily, Flags: netlink.Request | netlink.Dump}
+	_, err := kernel.Execute(netlink.Message{Header: header, Data: asked})
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("the kernel has no tcp_diag: %w", errors.ErrUnsupported)
+	case err != nil:
+		return fmt.Errorf("look at connections: %w", err)
+	}
+	return errNotConnected
 }
 
 func request(own, peer netip.AddrPort) []byte {
@@ -117,7 +136,7 @@ func request(own, peer netip.AddrPort) []byte {
 	if own.Addr().Is4() {
 		asked[0] = unix.AF_INET
 	}
-	binary.NativeEndian.PutUint32(asked[4:], 1<<established)
+	binary.NativeEndian.PutUint32(asked[statesAt:], 1<<established)
 	binary.BigEndian.PutUint16(asked[8:], own.Port())
 	binary.BigEndian.PutUint16(asked[10:], peer.Port())
 	copy(asked[12:28], own.Addr().AsSlice())

@@ -1,12 +1,16 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
 )
 
 func TestPeersInThePodDoNotCount(t *testing.T) {
@@ -107,6 +111,35 @@ func TestKernelSaysWhenAPeerWasHeard(t *testing.T) {
 		}
 		if err == nil {
 			t.Errorf("%s: a closed connection counts", test.dial)
+		}
+	}
+}
+
+// TestAKernelWithoutTCPDiagCannotLook: it answers as if there were no connection. No kernel has the module of a protocol that is reserved
+// for experiments (RFC 3692).
+func TestAKernelWithoutTCPDiagCannotLook(t *testing.T) {
+	t.Parallel()
+	kernel, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Close()
+	for _, address := range []string{"127.0.0.1", "::1"} {
+		closed := netip.AddrPortFrom(netip.MustParseAddr(address), 1)
+		for protocol, isImpossible := range map[byte]bool{unix.IPPROTO_TCP: false, 253: true} {
+			asked := request(closed, closed)
+			asked[1] = protocol
+			_, err := kernel.Execute(netlink.Message{Header: netlink.Header{Type: diagByFamily, Flags: netlink.Request}, Data: asked})
+			if !errors.Is(err, unix.ENOENT) {
+				t.Errorf("%s, protocol %d: the kernel says %v", address, protocol, err)
+			}
+			err = absence(kernel, asked)
+			if isForbidden(err) != isImpossible || errors.Is(err, errNotConnected) == isImpossible {
+				t.Errorf("%s, protocol %d: %v", address, protocol, err)
+			}
+		}
+		if _, err := heardOn(closed, closed); !errors.Is(err, errNotConnected) {
+			t.Errorf("%s: a connection that does not exist: %v", address, err)
 		}
 	}
 }
