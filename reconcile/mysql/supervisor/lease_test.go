@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +12,12 @@ import (
 
 // age returns for how long a replica's machine has not acknowledged a packet.
 func (c *container) age(_ uint16, replica netip.AddrPort) (time.Duration, error) {
+	c.mu.Lock()
+	hold := c.hold
+	c.mu.Unlock()
+	if hold != nil {
+		hold()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failed != nil {
@@ -247,6 +254,39 @@ func TestALeaseLastsWhileReplicasAreConnected(t *testing.T) {
 	if again := c.nth(2); again.Ended != "signal: killed" {
 		t.Errorf("%+v", again)
 	}
+	c.ready()
+	c.signals <- syscall.SIGTERM
+	c.exits(3)
+}
+
+// TestALeaseEndsAlthoughTheKernelHangs: a look at connections that does not return delays nothing.
+func TestALeaseEndsAlthoughTheKernelHangs(t *testing.T) {
+	t.Parallel()
+	c := run(t, serving, 0)
+	first := c.nth(1)
+	c.ready()
+	c.tells(Answered, first.Start)
+	const lasts = time.Hour
+	c.hear(0, replicaOne)
+	if _, err := c.leads(first.Start, 1, lasts, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.tells(Open, first.Start)
+	var isAsked atomic.Bool
+	answers := make(chan struct{})
+	c.mu.Lock()
+	c.hold = func() {
+		isAsked.Store(true)
+		<-answers
+	}
+	c.mu.Unlock()
+	c.until("the supervisor looks at connections", func(State) bool { return isAsked.Load() })
+	c.until("mysqld runs until its lease ends", func(now State) bool { return now.Starts == 1 && now.Running && now.Open })
+	c.skip(lasts)
+	if second := c.nth(2); second.Ended != "signal: killed" {
+		t.Errorf("%+v", second)
+	}
+	close(answers)
 	c.ready()
 	c.signals <- syscall.SIGTERM
 	c.exits(3)

@@ -31,6 +31,8 @@ type container struct {
 	heard map[netip.AddrPort]time.Duration
 	// failed is what the kernel says about connections instead.
 	failed error
+	// hold, unless nil, returns when the kernel may answer.
+	hold func()
 }
 
 // run starts a supervisor. With a time-out of 0, the agent has a minute to close mysqld.
