@@ -1,7 +1,13 @@
 package agent
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -12,18 +18,20 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
+func clock(t *testing.T) time.Duration {
+	t.Helper()
+	now, err := supervisor.Clock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
 // TestAPrimaryOpensWithALease: the operator must have confirmed lately that the member leads. An agent that restarts tells the supervisor
 // again what the member needs.
 func TestAPrimaryOpensWithALease(t *testing.T) {
 	t.Parallel()
 	a, exited := newSupervised(t)
-	clock := func() time.Duration {
-		now, err := supervisor.Clock()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return now
-	}
 	order := replication.Assignment{
 		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1,
 		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, IsLeased: true},
@@ -42,7 +50,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens("no confirmation", false)
-	if err := assign(order, clock()-replication.LeaseTime); err != nil {
+	if err := assign(order, clock(t)-replication.LeaseTime); err != nil {
 		t.Fatal(err)
 	}
 	opens("a confirmation of long ago", false)
@@ -51,11 +59,11 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 	}
 	earlier := order
 	earlier.Record.Revision--
-	if err := assign(earlier, clock()); err == nil {
+	if err := assign(earlier, clock(t)); err == nil {
 		t.Error("an assignment of an earlier revision is accepted")
 	}
 	opens("a confirmation of an earlier revision", false)
-	if err := assign(order, clock()); err != nil {
+	if err := assign(order, clock(t)); err != nil {
 		t.Fatal(err)
 	}
 	opens("a confirmation", true)
@@ -133,6 +141,59 @@ func TestALeaseThatIsImpossibleIsNotAskedForAgain(t *testing.T) {
 	reported("it does without", true)
 	a.lease = a.lease.of("another start")
 	reported("mysqld starts again", true)
+	if err := a.announce(t.Context(), supervisor.Kill); err != nil {
+		t.Error(err)
+	}
+	<-exited
+}
+
+// TestAConfirmationReachesTheSupervisorAtOnce: the agent's loop does not run here. A confirmation of an earlier revision does not count.
+func TestAConfirmationReachesTheSupervisorAtOnce(t *testing.T) {
+	t.Parallel()
+	a, exited := newSupervised(t)
+	ca := newAuthority(t)
+	ca.install(a.layout, 2, memberHost)
+	card := ca.client(OperatorName).Certificates[0].Leaf
+	confirmed := clock(t) / 2
+	asked := supervisor.Lease{Needs: 1, Lasts: clock(t) + time.Hour}
+	first := asked
+	first.Confirmed = confirmed
+	if _, _, err := supervisor.Lead(t.Context(), supervisor.Socket(a.layout.Run), a.start, first); err != nil {
+		t.Fatal(err)
+	}
+	puts := func(revision int64, want int) {
+		t.Helper()
+		at := clock(t)
+		body, err := json.Marshal(replication.Assignment{
+			Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, ConfirmedAt: at,
+			Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, IsLeased: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPut, assignmentPath, bytes.NewReader(body))
+		request.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{card}, VerifiedChains: [][]*x509.Certificate{{card}}}
+		answer := httptest.NewRecorder()
+		a.Handler().ServeHTTP(answer, request)
+		if answer.Code != want {
+			t.Errorf("revision %d: the agent answers %d %s, want %d", revision, answer.Code, answer.Body, want)
+		}
+		if want == http.StatusNoContent {
+			confirmed = at
+		}
+		before := clock(t)
+		left, _, err := supervisor.Lead(t.Context(), supervisor.Socket(a.layout.Run), a.start, asked) // it has no evidence of its own
+		after, ends := clock(t), confirmed+asked.Lasts
+		if err != nil || before+left > ends || after+left < ends {
+			t.Errorf("revision %d: at %s to %s, the lease lasts for %s (%v), want until %s", revision, before, after, left, err, ends)
+		}
+		if ends := a.currentLease().ends; want == http.StatusNoContent && ends != at+replication.LeaseTime {
+			t.Errorf("revision %d: the agent reports that the lease ends at %s, confirmed at %s", revision, ends, at)
+		}
+	}
+	a.kept.Held = replication.Record{Epoch: 1, Revision: 2, Primary: "db-0"}
+	puts(1, http.StatusConflict)
+	puts(2, http.StatusNoContent)
 	if err := a.announce(t.Context(), supervisor.Kill); err != nil {
 		t.Error(err)
 	}
