@@ -184,7 +184,10 @@ func (a *Agent) setLease(next lease) {
 
 // reportedLease is what the report says at this time. The caller must hold the lock. Before mysqld takes writes, the confirmation counts.
 func (a *Agent) reportedLease(now time.Duration) *replication.Lease {
-	known, ends := lease{isImpossible: a.lease.isImpossible}, a.confirmedAt+replication.LeaseTime
+	known, ends := lease{isImpossible: a.lease.isImpossible}, time.Duration(0)
+	if a.confirmedAt > 0 {
+		ends = a.confirmedAt + replication.LeaseTime
+	}
 	if a.mysqld.Running {
 		known = a.lease.of(a.mysqld.Start)
 	}

@@ -49,7 +49,7 @@ const (
 	leaseEvery = 500 * time.Millisecond
 )
 
-// heldLease is the lease of the mysqld that runs, with the time of the last evidence.
+// heldLease is the lease of the mysqld that runs, with the time of the last evidence; 0 for none.
 type heldLease struct {
 	Lease
 	since time.Duration
@@ -65,8 +65,13 @@ func (l Lease) heard(now time.Duration, ages []time.Duration) time.Duration {
 	return max(0, now-ages[l.Needs-1])
 }
 
-// left is how long the lease lasts.
-func (l heldLease) left(now time.Duration) time.Duration { return l.since + l.Lasts - now }
+// left is how long the lease lasts. Without evidence it lasts no time, also on a machine that has just started.
+func (l heldLease) left(now time.Duration) time.Duration {
+	if l.since == 0 {
+		return 0
+	}
+	return l.since + l.Lasts - now
+}
 
 // replacedBy returns the lease that replaces this one. One that needs more replicas must have evidence of its own, and is refused if it
 // would end at once. Then only the addresses are replaced.

@@ -291,3 +291,19 @@ func TestALeaseEndsAlthoughTheKernelHangs(t *testing.T) {
 	c.signals <- syscall.SIGTERM
 	c.exits(3)
 }
+
+// TestNoEvidenceSoonAfterTheMachineStarted: its clock shows less than a lease lasts.
+func TestNoEvidenceSoonAfterTheMachineStarted(t *testing.T) {
+	t.Parallel()
+	now, asked := 5*time.Second, heldLease{Lease: Lease{Needs: 1, Lasts: 20 * time.Second}}
+	if left := asked.left(now); left != 0 {
+		t.Errorf("without any evidence, the lease lasts for %s", left)
+	}
+	if _, err := (heldLease{}).replacedBy(asked, now); err == nil {
+		t.Error("a lease without evidence is accepted")
+	}
+	asked.since = now - time.Second
+	if left := asked.left(now); left != 19*time.Second {
+		t.Errorf("a second after the evidence, the lease lasts for %s", left)
+	}
+}
