@@ -233,10 +233,18 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 		UID: string(cluster.UID), HasContinued: hasContinued(cluster.Status, seen.now), Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
 		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
 		Request: cluster.Annotations[AnnotationReplacePrimary], WantsLease: cluster.Spec.Failover.WhenPrimaryUnreachable != v1.Wait,
+		Limits: limitsOf(cluster.Spec.Failover),
 		Durability: replication.Durability{
 			Continue: cluster.Spec.Durability.WhenReplicasLost != v1.Block,
 			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,
 		},
+	}
+}
+
+func limitsOf(failover v1.Failover) replication.Limits {
+	return replication.Limits{
+		NotReady:    time.Duration(cmp.Or(failover.NotReadySeconds, 10)) * time.Second,
+		Unreachable: time.Duration(cmp.Or(failover.UnreachableSeconds, 5)) * time.Second,
 	}
 }
 

@@ -27,6 +27,8 @@ type Cluster struct {
 	HasContinued bool
 	// WantsLease means that the primary needs a lease, so that it can be replaced while nothing answers for it.
 	WantsLease bool
+	// Limits are for how long a primary may be away before a replica takes over.
+	Limits Limits
 	// Request is the request of a user to replace a primary whose agent does not answer (Record.request); empty for none.
 	Request string
 }

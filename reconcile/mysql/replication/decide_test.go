@@ -19,7 +19,7 @@ type story struct {
 // wanting begins without anything: no record, no StatefulSet, no reports.
 func wanting(t *testing.T, replicas int) *story {
 	t.Helper()
-	s := &story{t: t, c: Cluster{Replicas: replicas, Port: 3306, Durability: Durability{Continue: true, Grace: 10 * time.Second}}}
+	s := &story{t: t, c: Cluster{Replicas: replicas, Port: 3306, Limits: usual(), Durability: Durability{Continue: true, Grace: 10 * time.Second}}}
 	for ordinal := range replicas {
 		s.grow(ordinal)
 	}

@@ -5,9 +5,12 @@ import (
 	"time"
 )
 
+// usual are the limits of a cluster whose user sets none.
+func usual() Limits { return Limits{NotReady: 10 * time.Second, Unreachable: 5 * time.Second} }
+
 // down is a member whose mysqld has not run for so long that a replica may take over.
 func down(_ *testing.T, s *Status) {
-	s.StartingSeconds, s.Closed = int(DownAfter.Seconds()), &Version{}
+	s.StartingSeconds, s.Closed = int(usual().NotReady.Seconds()), &Version{}
 }
 
 // notRunning is a member whose mysqld does not run since it has accepted the record.
@@ -26,7 +29,7 @@ func downPrimary(t *testing.T, replicas, acks int) *story {
 func hungPrimary(t *testing.T, silent int, length time.Duration) *story {
 	t.Helper()
 	s := downPrimary(t, 3, 1)
-	s.c.Members[0].Status.Closed, s.c.Members[0].Status.StartingSeconds = nil, int(HangsAfter.Seconds())
+	s.c.Members[0].Status.Closed, s.c.Members[0].Status.StartingSeconds = nil, int(usual().Unreachable.Seconds())
 	for ordinal := 1; ordinal <= silent; ordinal++ {
 		s.c.Members[ordinal].Status.SourceSilentSeconds = int(length.Seconds())
 	}
@@ -38,7 +41,7 @@ func cutOff(t *testing.T, replicas, acks, connected, silent int) *story {
 	t.Helper()
 	s := healthy(t, replicas, acks).hears(0, StateWriting, enforces(acks, connected), shortFor(int(ShortAfter.Seconds())))
 	for ordinal := replicas - silent; ordinal < replicas; ordinal++ {
-		s.c.Members[ordinal].Status.SourceSilentSeconds = int(SilentAfter.Seconds())
+		s.c.Members[ordinal].Status.SourceSilentSeconds = int(usual().silent().Seconds())
 	}
 	return s
 }
@@ -92,13 +95,17 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: whole[1:], RequiredAcks: 1}},
 
 		"it hangs, and no replica hears it": {
-			hungPrimary(t, 2, SilentAfter), fencing(1, whole...)},
+			hungPrimary(t, 2, usual().silent()), fencing(1, whole...)},
 		"it has hung for a moment": {
-			hungPrimary(t, 2, SilentAfter).with(func(c *Cluster) { c.Members[0].Status.StartingSeconds-- }), rec(1, 1, whole...)},
+			hungPrimary(t, 2, usual().silent()).with(func(c *Cluster) { c.Members[0].Status.StartingSeconds-- }), rec(1, 1, whole...)},
+		"it hangs, and the user wants to wait longer": {
+			hungPrimary(t, 2, usual().silent()).with(func(c *Cluster) { c.Limits.Unreachable *= 2 }), rec(1, 1, whole...)},
+		"it does not start, and the user wants to wait longer": {
+			downPrimary(t, 3, 1).with(func(c *Cluster) { c.Limits.NotReady += time.Second }), rec(1, 1, whole...)},
 		"it hangs, and a replica hears it: commits may still return": {
-			hungPrimary(t, 1, SilentAfter), rec(1, 1, whole...)},
+			hungPrimary(t, 1, usual().silent()), rec(1, 1, whole...)},
 		"it hangs, and no replica has heard it for a moment": {
-			hungPrimary(t, 2, SilentAfter-time.Second), rec(1, 1, whole...)},
+			hungPrimary(t, 2, usual().silent()-time.Second), rec(1, 1, whole...)},
 
 		"the replicas are cut off from it, and can acknowledge commits of one of them": {
 			cutOff(t, 3, 1, 0, 2), fencing(1, whole...)},

@@ -105,9 +105,9 @@ func release(c Cluster) Record {
 // without a lease. All replicas in sync that answer must have got nothing: one that has follows a primary that works.
 func (c Cluster) primaryLost() string {
 	primary, found := c.member(c.Record.Primary)
-	limit := LostAfter
+	limit := max(LostAfter, c.Limits.Unreachable)
 	if primary.IsRunning {
-		limit = HangsAfter // Kubernetes does not start it again
+		limit = c.Limits.Unreachable // Kubernetes does not start it again
 	}
 	if !found || !c.Record.IsLeased || primary.Status != nil || primary.UnheardFor < limit {
 		return ""
@@ -116,7 +116,7 @@ func (c Cluster) primaryLost() string {
 	if deaf < max(len(c.witnesses(answers)), c.Record.witnessesNeeded()) {
 		return ""
 	}
-	return fmt.Sprintf("the primary %s has not answered for more than %d seconds, and the replicas have got nothing from it for more than %d", primary.Name, int(limit.Seconds()), int(SilentAfter.Seconds()))
+	return fmt.Sprintf("the primary %s has not answered for more than %d seconds, and the replicas have got nothing from it for more than %d", primary.Name, int(limit.Seconds()), int(c.Limits.silent().Seconds()))
 }
 
 // leaseHasEnded reports whether the former primary certainly has no lease any more.

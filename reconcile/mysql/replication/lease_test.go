@@ -29,7 +29,7 @@ func unreachable(t *testing.T, replicas, acks int, unheard time.Duration) *story
 	s.c.Record.IsLeased = true
 	s.c.Members[0].UnheardFor, s.c.Members[0].IsRunning = unheard, true
 	for ordinal := 1; ordinal < replicas; ordinal++ {
-		s.c.Members[ordinal].Status.SourceSilentSeconds = int(SilentAfter.Seconds())
+		s.c.Members[ordinal].Status.SourceSilentSeconds = int(usual().silent().Seconds())
 	}
 	return s
 }
@@ -58,11 +58,11 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 		want  Record
 	}{
 		"the replicas stop acknowledging first": {
-			unreachable(t, 3, 1, HangsAfter), leased(fencing(1, whole...))},
+			unreachable(t, 3, 1, usual().Unreachable), leased(fencing(1, whole...))},
 		"a pair": {
-			unreachable(t, 2, 1, HangsAfter), leased(fencing(1, whole[:2]...))},
+			unreachable(t, 2, 1, usual().Unreachable), leased(fencing(1, whole[:2]...))},
 		"it has not answered for a moment": {
-			unreachable(t, 3, 1, HangsAfter-1), leased(rec(1, 1, whole...))},
+			unreachable(t, 3, 1, usual().Unreachable-1), leased(rec(1, 1, whole...))},
 		"Kubernetes starts its Pod again": {
 			unreachable(t, 3, 1, LostAfter-1).with(func(c *Cluster) { c.Members[0].IsRunning = false }), leased(rec(1, 1, whole...))},
 		"Kubernetes does not start it in time": {
@@ -108,7 +108,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 	if note := Decide(late.c).Note; note.Request != "db-0.2.2" {
 		t.Errorf("users may ask for %q", note.Request)
 	}
-	wantNote(t, unreachable(t, 3, 1, HangsAfter), ReasonReplacingPrimary, false, "db-0 has not answered", "got nothing from it")
+	wantNote(t, unreachable(t, 3, 1, usual().Unreachable), ReasonReplacingPrimary, false, "db-0 has not answered", "got nothing from it")
 }
 
 func TestDecideRecordsLeases(t *testing.T) {

@@ -28,17 +28,19 @@ func (c Cluster) primaryDataLost() (lost string, mayReplace bool) {
 	return fmt.Sprintf("member %s is the primary on record but came back without %d transactions that it made and that %s has (%s): its volume was restored from an older copy, or its disk lost writes; the operator does not let it take writes: restore the missing transactions, or delete this resource and apply it again to adopt the data of the others", primary.Name, lacks.Count(), has, lacks), false
 }
 
-// DownAfter is how long the primary's mysqld may not run, or not answer after a start, before a replica takes over. A start takes seconds,
-// and a recovery from the redo log may take longer than a replica needs to take over.
-const DownAfter = 10 * time.Second
+// Limits are for how long a primary may be away before a replica takes over, in whole seconds.
+type Limits struct {
+	// NotReady is for how long mysqld may not run, or not answer after a start. A start takes seconds, and a recovery from the redo log may
+	// take longer than a replica needs to take over.
+	NotReady time.Duration
+	// Unreachable is for how long a primary that may run may not answer, its agent or the operator. A shorter hang, as of a machine that is
+	// paused to be moved, ends by itself sooner.
+	Unreachable time.Duration
+}
 
-// HangsAfter is for how long a primary that may run must not have answered, its agent or the operator, before a replica takes over. A
-// shorter hang, as of a machine that is paused to be moved, ends by itself sooner.
-const HangsAfter = 5 * time.Second
-
-// SilentAfter is for how long replicas must have got nothing from such a primary. It is less than HangsAfter, because they may have got the
-// last heartbeat later than the agent its last answer.
-const SilentAfter = HangsAfter - time.Second
+// silent is for how long replicas must have got nothing from a primary that may run. They may have got the last heartbeat later than the
+// agent its last answer.
+func (l Limits) silent() time.Duration { return l.Unreachable - time.Second }
 
 // ShortAfter is for how long a primary that runs must have had too few acknowledgements. Replicas connect to one that has just started
 // within this time.
@@ -51,9 +53,9 @@ func (c Cluster) primaryDown() string {
 	if !status.speaksOurProtocol() || status.State != StateStarting {
 		return ""
 	}
-	limit, late := DownAfter, "has not been ready"
+	limit, late := c.Limits.NotReady, "has not been ready"
 	if status.Closed == nil {
-		limit, late = HangsAfter, "has not answered"
+		limit, late = c.Limits.Unreachable, "has not answered"
 	}
 	if seconds(status.StartingSeconds) < limit || status.Closed == nil && !c.primaryHangs() {
 		return ""
@@ -88,15 +90,15 @@ func (c Cluster) primaryCutOff() string {
 	if !isCutOff || ready < max(len(c.witnesses(answers)), c.Record.witnessesNeeded(), c.Record.RequiredAcks+1) {
 		return ""
 	}
-	return fmt.Sprintf("the primary %s gets too few acknowledgements, and the replicas have got nothing from it for more than %d seconds", c.Record.Primary, int(SilentAfter.Seconds()))
+	return fmt.Sprintf("the primary %s gets too few acknowledgements, and the replicas have got nothing from it for more than %d seconds", c.Record.Primary, int(c.Limits.silent().Seconds()))
 }
 
-// getNothing counts the replicas in sync that have got nothing from the primary for SilentAfter, and of which something holds.
+// getNothing counts the replicas in sync that have got nothing from the primary for long enough, and of which something holds.
 func (c Cluster) getNothing(holds func(Status) bool) int {
 	count := 0
 	for _, member := range c.replicas() {
 		status := member.Status
-		if c.Record.Acknowledges(member.Name) && status.speaksOurProtocol() && seconds(status.SourceSilentSeconds) >= SilentAfter && holds(*status) {
+		if c.Record.Acknowledges(member.Name) && status.speaksOurProtocol() && seconds(status.SourceSilentSeconds) >= c.Limits.silent() && holds(*status) {
 			count++
 		}
 	}

@@ -32,9 +32,9 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	if len(names) == 0 {
 		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first"
 	}
-	message = fmt.Sprintf("%s takes over about %d seconds after mysqld of %s fails, unless it is back before", strings.Join(names, " or "), int((DownAfter + takingOver).Seconds()), c.Record.Primary)
+	message = fmt.Sprintf("%s takes over about %d seconds after mysqld of %s fails, unless it is back before", strings.Join(names, " or "), int((c.Limits.NotReady + takingOver).Seconds()), c.Record.Primary)
 	if c.Record.IsLeased {
-		message += fmt.Sprintf(", or %d after nothing answers for it any more", int((SilentAfter + HangsAfter + LeaseTime + leaseMargin + takingOver).Seconds()))
+		message += fmt.Sprintf(", or %d after nothing answers for it any more", int((2*c.Limits.Unreachable + LeaseTime + leaseMargin + takingOver).Seconds()))
 	}
 	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased()
 }

@@ -41,7 +41,7 @@ func (w *world) operate() {
 }
 
 func (w *world) beginPass(p *pass) {
-	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Durability: w.policy, Request: w.request, WantsLease: w.wantsLease}
+	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Limits: usual(), Durability: w.policy, Request: w.request, WantsLease: w.wantsLease}
 	version := w.version
 	if p.stale {
 		seen.Record, version = w.stale, -1
@@ -72,9 +72,9 @@ func (w *world) ask(p *pass) {
 	if m.agent.up && m.pod && !m.deaf {
 		status := m.agent.status
 		if status.State == StateStarting {
-			status.StartingSeconds = int(DownAfter.Seconds()) * (w.clock - m.agent.startingAt) / w.patience
+			status.StartingSeconds = int(usual().NotReady.Seconds()) * (w.clock - m.agent.startingAt) / w.patience
 		} else {
-			status.SourceSilentSeconds = int(SilentAfter.Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
+			status.SourceSilentSeconds = int(usual().silent().Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
 		}
 		status.Clock = time.Duration(w.clock)
 		member.Status, m.heard = &status, w.clock

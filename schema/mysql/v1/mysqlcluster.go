@@ -141,6 +141,11 @@ const (
 type Failover struct {
 	// WhenPrimaryUnreachable defaults to Replace.
 	WhenPrimaryUnreachable WhenPrimaryUnreachable `json:"whenPrimaryUnreachable,omitempty"`
+	// NotReadySeconds is for how long mysqld of the primary may not be ready before a replica takes over: 3..3600 seconds. Default 10.
+	NotReadySeconds int32 `json:"notReadySeconds,omitempty"`
+	// UnreachableSeconds is for how long the primary may not answer, and replicas may get nothing from it, before a replica takes over:
+	// 3..3600 seconds. Default 5.
+	UnreachableSeconds int32 `json:"unreachableSeconds,omitempty"`
 }
 
 // The condition types of every kind. Ready is the answer for people; Reconciling and Stalled are the two that kstatus, Helm and Flux
