@@ -53,8 +53,15 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 		"a problem": {func(r *passResult) {
 			r.problem = &report.Problem{Reason: report.ReasonForbidden, Message: "may not", Stalled: true}
 		}, false},
-		"the StatefulSet was made":      {func(r *passResult) { r.children = applyResult{rolled: true, unsettled: true} }, false},
-		"a child is going":              {func(r *passResult) { r.children.unsettled = true }, false},
+		"the StatefulSet was made": {func(r *passResult) { r.children = applyResult{rolled: true, unsettled: true} }, false},
+		"a child is going":         {func(r *passResult) { r.children.unsettled = true }, false},
+		"it gets too few acknowledgements": {func(r *passResult) {
+			r.seen.members[0].Status.AcksShortSeconds = 1
+			r.cluster.Status = r.status()
+		}, false},
+		"the operator must confirm the primary again soon": {func(r *passResult) {
+			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1}
+		}, false},
 		"its status is not written":     {func(r *passResult) { r.cluster.Status.ReadySummary = "2/3" }, false},
 		"not Ready":                     {func(r *passResult) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
 		"the record must change":        {func(r *passResult) { r.decision.Record.Revision++ }, false},
