@@ -2,17 +2,24 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
@@ -54,6 +61,9 @@ func TestReplicaTakesOver(t *testing.T) {
 	}
 
 	w.end()
+	if metrics := p.memberMetrics(p.cluster + "-1"); !strings.Contains(metrics, `mysql_operator_member_alarms_total{result="arrived"} `) || strings.Contains(metrics, `{result="arrived"} 0`) {
+		t.Errorf("no alarm of the member arrived at the operator:\n%s", metrics)
+	}
 	db := p.open(p.cluster, p.password)
 	p.nothingLost(w, db)
 	t.Log("the replica has all of it, too")
@@ -79,6 +89,34 @@ func (p *place) replicaHasAll(primary *sql.DB) {
 		p.t.Fatal(err)
 	}
 	p.waitValue(p.open(p.cluster+"-read", p.password), count, rows, answerLimit)
+}
+
+// memberMetrics reads the metrics of a member's agent, as Prometheus would.
+func (p *place) memberMetrics(pod string) string {
+	p.t.Helper()
+	ctx, cancel := p.context(answerLimit)
+	defer cancel()
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(p.bundle())) {
+		p.t.Fatal("the cluster's CA is not a certificate")
+	}
+	address := net.JoinHostPort(p.read("pods", pod, "{.status.podIP}"), strconv.Itoa(agent.Port))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/metrics", http.NoBody)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	host := fmt.Sprintf("%s.%s-pods.%s.svc", pod, p.cluster, p.namespace)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: host}, DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(content)
 }
 
 // leads waits until a member is the primary of an epoch.
