@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -20,8 +19,6 @@ import (
 )
 
 const (
-	// account is the service account the operator runs under, in whatever namespace.
-	account = "mysql-operator"
 	// operatorNamespace is where the bench starts one if none runs, as in the README.
 	operatorNamespace = "default"
 	operatorLimit     = 3 * time.Minute
@@ -60,9 +57,11 @@ func setUp(ctx context.Context, o options, out io.Writer) (*bench, error) {
 	b := &bench{options: o, kubectl: kubectl, api: api, kind: kinds[0], namespace: "bench-" + strings.ToLower(rand.Text()[:6])}
 	starting, cancel := context.WithTimeout(ctx, operatorLimit)
 	defer cancel()
-	if err := b.ensureOperator(starting, out); err != nil {
+	namespace, err := kube.EnsureOperator(starting, kubectl, kube.OperatorFromEnvironment(operatorNamespace), o.keepOperator, out)
+	if err != nil {
 		return nil, err
 	}
+	b.operator = user(namespace)
 	if _, err := kubectl.Run(ctx, "create", "namespace", b.namespace); err != nil {
 		return nil, err
 	}
@@ -73,56 +72,7 @@ func setUp(ctx context.Context, o options, out io.Writer) (*bench, error) {
 	return b, nil
 }
 
-// ensureOperator uses the operator that runs if it is the one that was built last, and else starts that one.
-func (b *bench) ensureOperator(ctx context.Context, out io.Writer) error {
-	wanted := kube.OperatorFromEnvironment(operatorNamespace)
-	pod, found, err := b.findOperator(ctx)
-	if err != nil {
-		return err
-	}
-	if found {
-		built, err := exec.CommandContext(ctx, wanted.Binary, "version").Output()
-		if err != nil && !b.options.keepOperator {
-			return fmt.Errorf("ask the binary that was built for its version: %w", err)
-		}
-		running, err := b.kubectl.Run(ctx, "exec", pod.Name, "--namespace", pod.Namespace, "--", "/mysql-operator", "version")
-		if err != nil {
-			return err
-		}
-		same := strings.TrimSpace(running) == strings.TrimSpace(string(built)) && !strings.Contains(running, "-dirty")
-		if same || b.options.keepOperator {
-			fmt.Fprintf(out, "operator: the one that runs: %s", running)
-			b.operator = user(pod.Namespace)
-			return nil
-		}
-	}
-	if err := kube.DeleteDeployedOperators(ctx, b.kubectl); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "operator: starting %s\n", wanted.Image)
-	b.operator = user(operatorNamespace)
-	return wanted.Run(ctx, b.kubectl)
-}
-
-func user(namespace string) string { return "system:serviceaccount:" + namespace + ":" + account }
-
-// findOperator looks for a Pod under the operator's account that is Ready.
-func (b *bench) findOperator(ctx context.Context) (corev1.Pod, bool, error) {
-	list, err := b.api.Resource(core("pods")).List(ctx, metav1.ListOptions{FieldSelector: "spec.serviceAccountName=" + account})
-	if err != nil {
-		return corev1.Pod{}, false, fmt.Errorf("look for the operator: %w", err)
-	}
-	for i := range list.Items {
-		var pod corev1.Pod
-		if err := schema.Decode(&list.Items[i], &pod); err != nil {
-			return pod, false, err
-		}
-		if isReady(pod) && pod.DeletionTimestamp == nil {
-			return pod, true, nil
-		}
-	}
-	return corev1.Pod{}, false, nil
-}
+func user(namespace string) string { return "system:serviceaccount:" + namespace + ":" + kube.Account }
 
 // remove deletes a round's cluster with its data, and returns when nothing of it uses the machine any more.
 func (b *bench) remove(ctx context.Context, name string) error {
