@@ -154,6 +154,10 @@ bench-backup: image mysql-image cluster ## backup and restore of 6 GiB beside a 
 	hack/need mydumper=mydumper
 	$(on_cluster) go run ./test/bench/backup
 
+.PHONY: bench-failover
+bench-failover: image mysql-image cluster ## how long clients cannot write when the primary fails: killed, stopped, frozen, deleted; rows lost [N=3]
+	$(on_cluster) go run ./test/bench/failover $(if $(N),-rounds $(N))
+
 bench-%: image mysql-image cluster
 	$(on_cluster) go run ./test/bench/$*
 

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mysql-operator/mysql-operator/test/kube"
+)
+
+const (
+	// operatorNamespace is where the bench starts an operator if none runs, as in the README.
+	operatorNamespace = "default"
+	operatorLimit     = 3 * time.Minute
+	answerLimit       = time.Minute
+	removeLimit       = 4 * time.Minute
+	password          = "bench-Passw0rd"
+	members           = 3
+	database          = "bench"
+	table             = database + ".numbers"
+)
+
+// bench is a namespace with a cluster, whose name differs from those of other runs on this machine.
+type bench struct {
+	kubectl            kube.Kubectl
+	objects            kube.Objects
+	namespace, cluster string
+	// authorities are what clients trust.
+	authorities *x509.CertPool
+}
+
+func setUp(ctx context.Context, o options, out io.Writer) (*bench, error) {
+	kubectl, err := kube.FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := kubectl.Objects()
+	if err != nil {
+		return nil, err
+	}
+	starting, cancel := context.WithTimeout(ctx, operatorLimit)
+	defer cancel()
+	if _, err := kube.EnsureOperator(starting, kubectl, kube.OperatorFromEnvironment(operatorNamespace), o.keepOperator, out); err != nil {
+		return nil, err
+	}
+	suffix := strings.ToLower(rand.Text()[:6])
+	b := &bench{kubectl: kubectl, objects: objects, namespace: "bench-" + suffix, cluster: "f" + suffix}
+	if _, err := kubectl.Run(ctx, "create", "namespace", b.namespace); err != nil {
+		return nil, err
+	}
+	if err := b.create(ctx); err != nil {
+		return nil, errors.Join(err, b.describe(ctx, out), b.tearDown(context.WithoutCancel(ctx)))
+	}
+	return b, nil
+}
+
+// create makes the cluster and waits until it is settled. Its mysqlds are small, as those of the end-to-end tests.
+func (b *bench) create(ctx context.Context) error {
+	if _, err := b.kubectl.Run(ctx, "create", "secret", "generic", "root", "--namespace", b.namespace, "--from-literal=password="+password); err != nil {
+		return err
+	}
+	manifest := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLCluster\nmetadata: {name: %s}\nspec:\n  secret: root\n  replicas: %d\n  resources: {requests: {memory: 128Mi}, limits: {memory: 512Mi}}\n", b.cluster, members)
+	if _, err := b.kubectl.Apply(ctx, manifest, "--namespace", b.namespace); err != nil {
+		return err
+	}
+	err := kube.Wait(ctx, "the new cluster to be settled", settleLimit, b.settled)
+	if err != nil {
+		return err
+	}
+	bundle, err := b.read(ctx, "configmaps", b.cluster+"-ca-cert", `{.data.ca\.crt}`)
+	if err != nil {
+		return err
+	}
+	b.authorities = x509.NewCertPool()
+	if !b.authorities.AppendCertsFromPEM([]byte(bundle)) {
+		return fmt.Errorf("read the CA of %s: ConfigMap %s-ca-cert has no certificate", b.cluster, b.cluster)
+	}
+	return nil
+}
+
+// describe prints what there is, for whoever looks for the cause of an error.
+func (b *bench) describe(ctx context.Context, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+	defer cancel()
+	for _, arguments := range [][]string{
+		{"get", "mysqlclusters,pods", "--namespace", b.namespace, "--output", "wide"},
+		{"get", "mysqlclusters", "--namespace", b.namespace, "--output", "yaml"},
+		{"get", "events", "--namespace", b.namespace, "--sort-by=.lastTimestamp"},
+	} {
+		text, err := b.kubectl.Run(ctx, arguments...)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "\nkubectl %s\n%s", strings.Join(arguments, " "), text)
+	}
+	return nil
+}
+
+// tearDown removes the namespace with everything in it. The operator stays, as after make demo. The members end first: Kubernetes looks at
+// a namespace that ends only after a part of its Pods' grace period, which is minutes.
+func (b *bench) tearDown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
+	_, gone := b.kubectl.Run(ctx, "delete", "mysqlclusters", "--all", "--namespace", b.namespace, "--wait=false")
+	_, ended := b.kubectl.Run(ctx, "wait", "pods", "--all", "--for=delete", "--namespace", b.namespace, "--timeout=120s")
+	_, err := b.kubectl.Run(ctx, "delete", "namespace", b.namespace, "--wait", "--ignore-not-found")
+	return errors.Join(gone, ended, err)
+}
+
+// field reads a field of the cluster resource.
+func (b *bench) field(ctx context.Context, path string) (string, error) {
+	kind := schema.GroupVersionResource{Group: "cr.mysqloperator.grtl.github.com", Version: "v1", Resource: "mysqlclusters"}
+	return b.objects.Field(ctx, kind, b.namespace, b.cluster, path)
+}
+
+// read reads a field of one of Kubernetes' own objects.
+func (b *bench) read(ctx context.Context, plural, name, path string) (string, error) {
+	return b.objects.Field(ctx, schema.GroupVersionResource{Version: "v1", Resource: plural}, b.namespace, name, path)
+}
+
+// record returns the primary and the epoch.
+func (b *bench) record(ctx context.Context) (primary, epoch string, err error) {
+	seen, err := b.field(ctx, "{.status.primary} {.status.epoch}")
+	if err != nil {
+		return "", "", err
+	}
+	primary, epoch, _ = strings.Cut(seen, " ")
+	if primary == "" {
+		return "", "", fmt.Errorf("read the record of %s: its status names no primary", b.cluster)
+	}
+	return primary, epoch, nil
+}
+
+// openService connects to the write Service, and waits for an answer: nodes hear of a new endpoint a moment after the cluster is Ready.
+func (b *bench) openService(ctx context.Context) (*sql.DB, error) {
+	address, err := b.read(ctx, "services", b.cluster, "{.spec.clusterIP}:{.spec.ports[0].port}")
+	if err != nil {
+		return nil, err
+	}
+	db, err := b.open(address)
+	if err != nil {
+		return nil, err
+	}
+	return db, kube.Wait(ctx, "a server behind the Service "+b.cluster, answerLimit, func(ctx context.Context) (bool, string) {
+		err := db.PingContext(ctx)
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// open connects as root to an address of the cluster, over TLS with the server's name verified. It keeps no idle connections.
+func (b *bench) open(address string) (*sql.DB, error) {
+	config := driver.NewConfig()
+	config.User, config.Passwd, config.Net, config.Addr = "root", password, "tcp", address
+	config.Timeout, config.WriteTimeout = dialLimit, statementLimit
+	config.TLS = &tls.Config{RootCAs: b.authorities, ServerName: b.cluster + "." + b.namespace + ".svc", MinVersion: tls.VersionTLS12}
+	config.Logger = &driver.NopLogger{}
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", address, err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(-1)
+	return db, nil
+}
