@@ -104,6 +104,9 @@ func (s *alarms) looked(by alarmTarget, read replication.News) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looks++
+	if by != s.to {
+		s.next = time.Time{}
+	}
 	s.to, s.read, s.hasArrived, s.failures = by, read, false, 0
 }
 
