@@ -34,10 +34,11 @@ type memory struct {
 	held map[types.NamespacedName]heldBackResult
 	// silences is since when members were seen not to acknowledge under a cluster's record.
 	silences map[types.NamespacedName]silence
-	alarms   alarmLimits
+	// alarms limits the alarms of each cluster.
+	alarms alarmLimits
 	// alarmPort is the port on which the operator takes alarms; nil while it takes none.
 	alarmPort atomic.Pointer[string]
-	// failures records since when this process has seen that a restore has ended.
+	// failures records since when this process has seen that something is not as it should be, such as a member that does not answer.
 	failures *transfer.Stopwatch
 }
 

@@ -241,6 +241,7 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 	}
 }
 
+// limitsOf returns the limits that the user wants. A definition of an older release has no defaults for them.
 func limitsOf(failover v1.Failover) replication.Limits {
 	return replication.Limits{
 		NotReady:    time.Duration(cmp.Or(failover.NotReadySeconds, 10)) * time.Second,
