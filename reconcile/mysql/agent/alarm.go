@@ -28,8 +28,10 @@ const (
 	// alarmZone ends the names under which the operator takes alarms.
 	alarmZone = ".alarms.mysql-operator"
 
-	// alarmEvery is the time between two alarms. After one that does not arrive, it is about twice as long each time, up to alarmLimit.
-	alarmEvery = time.Second
+	// alarmEvery is the time between two alarms. If one does not arrive, it is about alarmAgain, and twice as long each further time, up to
+	// alarmLimit.
+	alarmEvery = 100 * time.Millisecond
+	alarmAgain = 2 * time.Second
 	alarmLimit = 10 * time.Second
 	// alarmTimeout bounds one alarm.
 	alarmTimeout = 2 * time.Second
@@ -126,8 +128,8 @@ func (s *alarms) ended(now time.Time, one alarm, err error) {
 	defer s.mu.Unlock()
 	if err != nil {
 		s.failed++
+		pause := min(alarmAgain<<min(s.failures, 8), alarmLimit)
 		s.failures++
-		pause := min(alarmEvery<<min(s.failures, 8), alarmLimit)
 		s.next = now.Add(wait.Jitter(pause/2, 2)) // many members may fail at once
 		return
 	}

@@ -14,6 +14,9 @@ type News struct {
 	// isSilent reports whether this replica gets nothing from its primary, lacksAcks whether this primary gets too few acknowledgements,
 	// lacksReplicas whether its lease ends unless the operator confirms it.
 	isSilent, lacksAcks, lacksReplicas bool
+	// observedUnder, isClosed and acknowledges are what the operator waits for after it has sent an assignment.
+	observedUnder          Version
+	isClosed, acknowledges bool
 }
 
 // News returns what of the report the operator should learn at once.
@@ -21,5 +24,6 @@ func (s Status) News() News {
 	return News{
 		state: s.State, boot: s.Boot, isSilent: seconds(s.SourceSilentSeconds) >= AlarmAfter, lacksAcks: s.AcksShortSeconds > 0,
 		lacksReplicas: s.Lease.IsShort() && s.Lease.Needs > 0,
+		observedUnder: s.ObservedUnder, isClosed: s.Closed != nil, acknowledges: s.Acknowledging,
 	}
 }

@@ -12,17 +12,20 @@ func TestNews(t *testing.T) {
 		change func(*Status)
 		isNews bool
 	}{
-		"mysqld does not answer":            {wellPrimary, func(s *Status) { s.State = StateStarting }, true},
-		"mysqld has started again":          {wellPrimary, func(s *Status) { s.Boot = "second" }, true},
-		"a replica is missing":              {wellPrimary, func(s *Status) { s.AcksShortSeconds = 1 }, true},
-		"it is still missing":               {Status{AcksShortSeconds: 1}, func(s *Status) { s.AcksShortSeconds = 2 }, false},
-		"the lease needs the operator":      {wellPrimary, func(s *Status) { s.Lease = &Lease{Needs: 1, Left: LeaseTime / 2} }, true},
-		"a lease that is not needed ends":   {Status{Lease: &Lease{Left: LeaseTime}}, func(s *Status) { s.Lease = &Lease{Left: LeaseTime / 2} }, false},
-		"it gets more acknowledgements":     {wellPrimary, func(s *Status) { s.AckClients++ }, false},
-		"nothing came for a moment":         {wellReplica, func(s *Status) { s.SourceSilentSeconds = 2 }, false},
-		"nothing has come for some seconds": {wellReplica, func(s *Status) { s.SourceSilentSeconds = 3 }, true},
-		"it has caught up":                  {Status{State: StateCatchingUp}, func(s *Status) { s.State = StateReplicating }, true},
-		"it lags":                           {wellReplica, func(s *Status) { s.Message = "lags" }, false},
+		"mysqld does not answer":                     {wellPrimary, func(s *Status) { s.State = StateStarting }, true},
+		"mysqld has started again":                   {wellPrimary, func(s *Status) { s.Boot = "second" }, true},
+		"a replica is missing":                       {wellPrimary, func(s *Status) { s.AcksShortSeconds = 1 }, true},
+		"it is still missing":                        {Status{AcksShortSeconds: 1}, func(s *Status) { s.AcksShortSeconds = 2 }, false},
+		"the lease needs the operator":               {wellPrimary, func(s *Status) { s.Lease = &Lease{Needs: 1, Left: LeaseTime / 2} }, true},
+		"a lease that is not needed ends":            {Status{Lease: &Lease{Left: LeaseTime}}, func(s *Status) { s.Lease = &Lease{Left: LeaseTime / 2} }, false},
+		"it gets more acknowledgements":              {wellPrimary, func(s *Status) { s.AckClients++ }, false},
+		"nothing came for a moment":                  {wellReplica, func(s *Status) { s.SourceSilentSeconds = 2 }, false},
+		"nothing has come for some seconds":          {wellReplica, func(s *Status) { s.SourceSilentSeconds = 3 }, true},
+		"it has observed itself under an assignment": {wellReplica, func(s *Status) { s.ObservedUnder = Version{1, 2} }, true},
+		"it acknowledges commits":                    {wellReplica, func(s *Status) { s.Acknowledging = true }, true},
+		"mysqld refuses all writes":                  {wellPrimary, func(s *Status) { s.Closed = &Version{1, 2} }, true},
+		"it has caught up":                           {Status{State: StateCatchingUp}, func(s *Status) { s.State = StateReplicating }, true},
+		"it lags":                                    {wellReplica, func(s *Status) { s.Message = "lags" }, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
