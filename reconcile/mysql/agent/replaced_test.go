@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -183,5 +184,27 @@ func TestAMemberSaysForHowLongItStarts(t *testing.T) {
 	a.unanswered(errors.New("refused"), followed{})
 	if got := a.Status(); got.Closed != nil {
 		t.Errorf("a mysqld that may take writes is closed: %v", got.Closed)
+	}
+}
+
+// TestAHangCountsFromTheBeginningOfTheLook, which got no answer. A mysqld that refuses connections has just ended.
+func TestAHangCountsFromTheBeginningOfTheLook(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want int
+	}{
+		"it does not answer": {context.DeadlineExceeded, int(lookTimeout.Seconds())},
+		"it has ended":       {errors.New("connection refused"), 0},
+	} {
+		a := newAgent(t, newLayout(t), memberState())
+		observed := someObservation()
+		local := a.localView(observed)
+		a.publish(observed, local, replication.NextStep(local), followed{})
+		a.unanswered(test.err, followed{})
+		a.unanswered(test.err, followed{})
+		if got := a.Status().StartingSeconds; got != test.want {
+			t.Errorf("%s: the report says %d s, want %d", name, got, test.want)
+		}
 	}
 }

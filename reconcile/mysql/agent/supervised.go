@@ -116,10 +116,14 @@ func (a *Agent) unanswered(err error, under followed) {
 		a.answered = time.Time{}
 	}
 	a.hung = a.hungSince(err)
-	if a.status.State != replication.StateStarting {
+	wasThere := a.status.State != replication.StateStarting
+	if wasThere {
 		a.log.Info("mysqld does not answer", "error", err.Error())
 	}
 	a.forgetAnswers()
+	if wasThere && errors.Is(err, context.DeadlineExceeded) {
+		a.startingSince = a.looked.Add(-lookTimeout) // this look has waited for it
+	}
 	if a.mysqld.Stopping {
 		a.startingSince = a.looked // as long as its container stops, it is not late
 	}
