@@ -251,7 +251,7 @@ func (m *simulatedMember) status() replication.Status {
 		status.Closed = &under
 	}
 	if m.assignment != nil && m.assignment.Lease > 0 {
-		status.Lease = &replication.Lease{Needs: m.assignment.Lease, Left: replication.LeaseTime, IsHeard: true}
+		status.Lease = &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: m.assignment.Lasts(), IsHeard: true}
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred

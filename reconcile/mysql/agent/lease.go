@@ -15,11 +15,11 @@ type lease struct {
 	// start is the start of mysqld. isKnown reports whether the supervisor has accepted the last change.
 	start   string
 	isKnown bool
-	// needs is for how many replicas it certainly is, ends when it ends, by supervisor.Clock. isHeard reports whether that many are
-	// connected.
-	needs   int
-	ends    time.Duration
-	isHeard bool
+	// needs is for how many replicas it certainly is, and lasts how long it lasts at most after the last evidence. ends is when it ends, by
+	// supervisor.Clock. isHeard reports whether so many replicas are connected.
+	needs       int
+	lasts, ends time.Duration
+	isHeard     bool
 	// asked is what the supervisor was told last.
 	asked supervisor.Lease
 	// isImpossible means that there can be none here, as the last try for one has shown. failure is why the last try failed, empty if it
@@ -40,11 +40,11 @@ func (a *Agent) keepLease(ctx context.Context, observed mysqld.Observed, local r
 	if order.Lease == 0 && known.isKnown && known.needs == 0 {
 		return
 	}
-	next := supervisor.Lease{Needs: order.Lease, Port: known.asked.Port, Replicas: known.asked.Replicas}
+	next := supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), Port: known.asked.Port, Replicas: known.asked.Replicas}
 	if order.Lease > 0 {
 		a.lookForReplicas(ctx, &next)
 	}
-	if order.Record.IsLeased || known.needs >= next.Needs {
+	if order.Record.LeaseSeconds > 0 || known.needs >= next.Needs {
 		next.Confirmed = a.confirmed()
 	}
 	_ = a.takeLease(ctx, next, *order) // the next look tries again
@@ -55,7 +55,7 @@ func (a *Agent) leasing(local replication.Observed) *replication.Assignment {
 	if local.Assignment != nil {
 		return local.Assignment
 	}
-	if last := a.lastAssignment(); last != nil && last.Record.IsLeased {
+	if last := a.lastAssignment(); last != nil && last.Record.LeaseSeconds > 0 {
 		return last
 	}
 	return nil
@@ -88,10 +88,10 @@ func (a *Agent) confirmed() time.Duration {
 // leaseToOpen gets the lease that mysqld must have before it takes writes, if the record relies on it, or will because of what this member
 // has reported under it. Replicas are not connected yet, so only the operator's confirmation counts.
 func (a *Agent) leaseToOpen(ctx context.Context, order replication.Assignment) error {
-	if !order.Record.IsLeased && !a.hadLease(order) {
+	if order.Record.LeaseSeconds == 0 && !a.hadLease(order) {
 		return a.takeLease(ctx, supervisor.Lease{}, order)
 	}
-	if err := a.takeLease(ctx, supervisor.Lease{Needs: order.Lease, Confirmed: a.confirmed()}, order); err != nil || order.Lease == 0 {
+	if err := a.takeLease(ctx, supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), Confirmed: a.confirmed()}, order); err != nil || order.Lease == 0 {
 		return err
 	}
 	now, err := supervisor.Clock()
@@ -127,9 +127,8 @@ func (a *Agent) currentLease() lease {
 	return a.lease.of(a.start)
 }
 
-// takeLease replaces the lease. What the supervisor did not answer may hold or not, so only the lower need is certain.
+// takeLease replaces the lease. What the supervisor did not answer may hold or not, so only the lower need and the longer time are certain.
 func (a *Agent) takeLease(ctx context.Context, next supervisor.Lease, order replication.Assignment) error {
-	next.Lasts = replication.LeaseTime
 	now, err := supervisor.Clock()
 	if err != nil {
 		return err
@@ -143,12 +142,13 @@ func (a *Agent) takeLease(ctx context.Context, next supervisor.Lease, order repl
 		if known.failure != err.Error() {
 			a.log.Info("the lease of this primary is not renewed, will try again", "error", err.Error())
 		}
-		known.needs, known.isKnown, known.isHeard, known.failure = min(known.needs, next.Needs), false, false, err.Error()
+		known.needs, known.lasts = min(known.needs, next.Needs), max(known.lasts, next.Lasts)
+		known.isKnown, known.isHeard, known.failure = false, false, err.Error()
 		known.isImpossible = known.isImpossible || errors.Is(err, supervisor.ErrNoLease)
 		a.setLease(known)
 		return err
 	}
-	a.setLease(lease{start: a.start, isKnown: true, needs: next.Needs, ends: now + left, isHeard: isHeard, asked: next, isImpossible: known.isImpossible && next.Needs == 0})
+	a.setLease(lease{start: a.start, isKnown: true, needs: next.Needs, lasts: next.Lasts, ends: now + left, isHeard: isHeard, asked: next, isImpossible: known.isImpossible && next.Needs == 0})
 	return nil
 }
 
@@ -165,7 +165,9 @@ func (a *Agent) forwardConfirmation(ctx context.Context, at time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lease = a.lease.of(start)
-	a.lease.ends = max(a.lease.ends, at+replication.LeaseTime)
+	if a.lease.isKnown {
+		a.lease.ends = max(a.lease.ends, at+a.lease.lasts)
+	}
 }
 
 // of returns the lease of this start of mysqld.
@@ -184,20 +186,21 @@ func (a *Agent) setLease(next lease) {
 
 // reportedLease is what the report says at this time. The caller must hold the lock. Before mysqld takes writes, the confirmation counts.
 func (a *Agent) reportedLease(now time.Duration) *replication.Lease {
-	known, ends := lease{isImpossible: a.lease.isImpossible}, time.Duration(0)
-	if a.confirmedAt > 0 {
-		ends = a.confirmedAt + replication.LeaseTime
-	}
+	known := lease{isImpossible: a.lease.isImpossible}
 	if a.mysqld.Running {
 		known = a.lease.of(a.mysqld.Start)
 	}
-	if known.needs > 0 {
-		ends = known.ends
-	}
 	isWanted := a.assignment != nil && a.assignment.Role == replication.RolePrimary && a.assignment.Lease > 0
+	if known.needs == 0 {
+		known.lasts, known.ends = 0, 0
+		if isWanted {
+			known.lasts = a.assignment.Lasts()
+			known.ends = a.confirmedAt + known.lasts
+		}
+	}
 	isWriting := a.status.State == replication.StateWriting
 	if known.needs == 0 && !isWanted && !known.isImpossible && (known.isKnown || !isWriting) {
 		return nil
 	}
-	return &replication.Lease{Needs: known.needs, Left: ends - now, IsHeard: known.isHeard, IsImpossible: known.isImpossible}
+	return &replication.Lease{Needs: known.needs, Lasts: known.lasts, Left: known.ends - now, IsHeard: known.isHeard, IsImpossible: known.isImpossible}
 }

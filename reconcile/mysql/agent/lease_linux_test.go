@@ -33,8 +33,8 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 	t.Parallel()
 	a, exited := newSupervised(t)
 	order := replication.Assignment{
-		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1,
-		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, IsLeased: true},
+		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, LeaseSeconds: 20,
+		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, LeaseSeconds: 20},
 	}
 	assign := func(order replication.Assignment, at time.Duration) error {
 		order.ConfirmedAt = at
@@ -50,7 +50,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens("no confirmation", false)
-	if err := assign(order, clock(t)-replication.LeaseTime); err != nil {
+	if err := assign(order, clock(t)-order.Lasts()); err != nil {
 		t.Fatal(err)
 	}
 	opens("a confirmation of long ago", false)
@@ -67,7 +67,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens("a confirmation", true)
-	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 1 || now.Lease.IsShort() || now.Clock == 0 {
+	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 1 || now.Lease.Lasts != order.Lasts() || now.Lease.IsShort() || now.Clock == 0 {
 		t.Errorf("the report says %+v", now.Lease)
 	}
 	if kept := stateOf(t, a.layout); kept.Last == nil || kept.Last.ConfirmedAt != 0 || a.Status().Assignment.ConfirmedAt != 0 {
@@ -76,7 +76,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 
 	t.Log("a primary that the record does not count on opens without a lease, and gets the first one from replicas")
 	first := order
-	first.Record.IsLeased = false
+	first.Record.LeaseSeconds = 0
 	if err := a.leaseToOpen(t.Context(), first); err != nil || a.lease.needs != 0 {
 		t.Errorf("it opens with %+v: %v", a.lease, err)
 	}
@@ -100,10 +100,20 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 		t.Errorf("the volume has %+v", kept.LeasedUnder)
 	}
 
+	t.Log("the supervisor does not answer: what it was told may hold or not")
+	longer, started := order, a.start
+	longer.LeaseSeconds, a.lease.start, a.start = 30, "another start", "another start"
+	a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &longer})
+	a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &order})
+	if a.lease.isKnown || a.lease.needs != 1 || a.lease.lasts != longer.Lasts() {
+		t.Errorf("the agent knows %+v", a.lease)
+	}
+	a.start = started
+
 	t.Log("the agent restarts, and the member needs no lease any more")
 	a.lease = lease{}
 	released := order
-	released.Lease = 0
+	released.Lease, released.LeaseSeconds = 0, 0
 	a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &released})
 	if !a.lease.isKnown || a.lease.needs != 0 {
 		t.Errorf("the agent knows %+v", a.lease)
@@ -128,13 +138,13 @@ func TestALeaseThatIsImpossibleIsNotAskedForAgain(t *testing.T) {
 			t.Errorf("%s: the report says %+v", what, now)
 		}
 	}
-	order := replication.Assignment{Role: replication.RolePrimary, Lease: 1, Record: replication.Record{IsLeased: true}}
+	order := replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseSeconds: 20, Record: replication.Record{LeaseSeconds: 20}}
 	reported("before", false)
 	if err := a.leaseToOpen(t.Context(), order); !errors.Is(err, supervisor.ErrNoLease) {
 		t.Errorf("it opens: %v", err)
 	}
 	reported("it was tried", true)
-	order.Record.IsLeased, order.Lease = false, 0
+	order.Record.LeaseSeconds, order.Lease = 0, 0
 	if err := a.leaseToOpen(t.Context(), order); err != nil {
 		t.Errorf("it does not open without one: %v", err)
 	}
@@ -165,8 +175,8 @@ func TestAConfirmationReachesTheSupervisorAtOnce(t *testing.T) {
 		t.Helper()
 		at := clock(t)
 		body, err := json.Marshal(replication.Assignment{
-			Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, ConfirmedAt: at,
-			Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, IsLeased: true},
+			Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, LeaseSeconds: 20, ConfirmedAt: at,
+			Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, LeaseSeconds: 20},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -187,11 +197,12 @@ func TestAConfirmationReachesTheSupervisorAtOnce(t *testing.T) {
 		if err != nil || before+left > ends || after+left < ends {
 			t.Errorf("revision %d: at %s to %s, the lease lasts for %s (%v), want until %s", revision, before, after, left, err, ends)
 		}
-		if ends := a.currentLease().ends; want == http.StatusNoContent && ends != at+replication.LeaseTime {
+		if ends := a.currentLease().ends; want == http.StatusNoContent && ends != at+asked.Lasts {
 			t.Errorf("revision %d: the agent reports that the lease ends at %s, confirmed at %s", revision, ends, at)
 		}
 	}
 	a.kept.Held = replication.Record{Epoch: 1, Revision: 2, Primary: "db-0"}
+	a.lease = lease{start: a.start, isKnown: true, needs: 1, lasts: asked.Lasts}
 	puts(1, http.StatusConflict)
 	puts(2, http.StatusNoContent)
 	if err := a.announce(t.Context(), supervisor.Kill); err != nil {

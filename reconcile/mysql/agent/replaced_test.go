@@ -89,7 +89,7 @@ func TestSessionsAreEndedForABoundedTime(t *testing.T) {
 // TestAnUnconfirmedPrimaryServesNoReaders: if it had a lease, another member may have taken over since mysqld ended.
 func TestAnUnconfirmedPrimaryServesNoReaders(t *testing.T) {
 	t.Parallel()
-	led := replication.Assignment{Role: replication.RolePrimary, Boot: "first", Lease: 1, Record: replication.Record{IsLeased: true}}
+	led := replication.Assignment{Role: replication.RolePrimary, Boot: "first", Lease: 1, Record: replication.Record{LeaseSeconds: 20}}
 	free, follows, again := led, led, led
 	free.Lease, follows.Role, again.Boot = 0, replication.RoleReplica, "second"
 	for name, test := range map[string]struct {

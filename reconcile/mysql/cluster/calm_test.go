@@ -60,7 +60,7 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 			r.cluster.Status = r.status()
 		}, false},
 		"the operator must confirm the primary again soon": {func(r *passResult) {
-			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1}
+			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute}
 		}, false},
 		"its status is not written":     {func(r *passResult) { r.cluster.Status.ReadySummary = "2/3" }, false},
 		"not Ready":                     {func(r *passResult) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},

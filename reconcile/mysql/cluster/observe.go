@@ -191,7 +191,7 @@ type targets struct {
 }
 
 // lateTimeout bounds a request to such an agent: each pass of a takeover waits for it.
-const lateTimeout = agentTimeout / 2
+const lateTimeout = agentTimeout / 8
 
 // askAgents fills in each member's report of itself: first the primary's, then the others' in parallel, so that a replica's transactions
 // can be compared with what the primary had before.
@@ -225,7 +225,7 @@ func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Re
 			r.memory.failures.End(key, unheard(member.Name))
 			continue
 		}
-		member.UnheardFor = r.memory.failures.Waited(key, unheard(member.Name), seen.now)
+		member.UnheardFor = r.memory.failures.Waited(key, unheard(member.Name), seen.now) + r.now().Sub(seen.now)
 	}
 }
 

@@ -250,7 +250,7 @@ func limitsOf(failover v1.Failover) replication.Limits {
 }
 
 func recordOf(status v1.MySQLClusterStatus) replication.Record {
-	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, FormerPrimary: status.FormerPrimary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks), IsLeased: status.Leased}
+	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, FormerPrimary: status.FormerPrimary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks), LeaseSeconds: int(status.LeaseSeconds)}
 }
 
 // waiting reports what a cluster needs before it can continue. An error that names its own fix becomes the problem.

@@ -54,8 +54,8 @@ func (r passResult) status() v1.MySQLClusterStatus {
 
 func setRecord(status *v1.MySQLClusterStatus, record replication.Record) {
 	status.Primary, status.FormerPrimary, status.Epoch, status.Revision = record.Primary, record.FormerPrimary, record.Epoch, record.Revision
-	status.InSync, status.Joining, status.Leased = record.InSync, record.Joining, record.IsLeased
-	status.RequiredAcks = int32(record.RequiredAcks) //nolint:gosec // at most the number of members
+	status.InSync, status.Joining = record.InSync, record.Joining
+	status.RequiredAcks, status.LeaseSeconds = int32(record.RequiredAcks), int32(record.LeaseSeconds) //nolint:gosec // a number of members, and some seconds
 }
 
 // previousStatus returns the status with everything that stays the same until the operator observes otherwise.

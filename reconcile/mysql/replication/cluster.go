@@ -226,7 +226,7 @@ func assignments(c Cluster) map[string]Assignment {
 	}
 	all := map[string]Assignment{}
 	if primary.Status != nil {
-		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Lease: c.lease(), Silent: c.silent(), Members: c.Replicas}
+		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Lease: c.lease(), LeaseSeconds: c.leaseSeconds(), Silent: c.silent(), Members: c.Replicas}
 	}
 	for _, member := range c.replicas() {
 		if member.Status == nil || c.Record.before(member.held()) {

@@ -9,7 +9,7 @@ import (
 // serve what was there before, and take writes that are never acknowledged. So another member takes over by itself only from a primary that
 // needs a lease, after that lease has certainly ended.
 //
-// The primary has a lease for LeaseTime after each piece of evidence that it leads:
+// The primary has a lease for some seconds after each piece of evidence that it leads:
 //
 //   - RequiredAcks replicas are connected to it that acknowledge commits. Members that accept the record of another primary close these
 //     connections before they report to be silent (IsSilent). So once all but RequiredAcks - 1 of the others in sync are silent, there can
@@ -20,35 +20,42 @@ import (
 // The first lease needs evidence of the first kind. So where replicas are never seen, as behind a proxy, no primary depends on the
 // operator.
 //
-// Its supervisor ends mysqld when the lease ends (package supervisor). IsLeased in the record means that the primary has such a lease. It
-// is written after the primary has reported that. It is taken back before the primary is allowed to do without.
+// Its supervisor ends mysqld when the lease ends (package supervisor). The record says for how many seconds the lease lasts at most
+// (LeaseSeconds), or that the primary may lead without. Less is written after the primary has reported that. More, or that it may lead
+// without, is written before the primary is allowed that.
 //
 // An operator measures the end of the lease by its own clock, from when it has seen that enough members are silent. No time passes from one
 // machine to another.
 
 const (
-	// LeaseTime is how long a lease lasts after the last evidence. An operator that looks every 10 seconds sees in time that it must
-	// confirm.
-	LeaseTime = 20 * time.Second
+	// ShortLeaseSeconds is how many seconds a lease lasts at least after the last evidence. The operator must have time to confirm a primary
+	// without replicas.
+	ShortLeaseSeconds = 6
+	// LongLeaseSeconds is for a primary that needs all its replicas, or else the operator. The machine of a replica may fail together with
+	// the operator's leader, and the next leader begins after 15 seconds.
+	LongLeaseSeconds = 20
 	// leaseMargin is for clocks that run at different speeds, for packets that the network delays, and for mysqld to end.
-	leaseMargin = 5 * time.Second
+	leaseMargin = 2 * time.Second
+	// freshEvidence is how old the latest evidence in a report is at most while enough replicas are connected: the primary sends something
+	// every second, and the supervisor and the agent look less than a second later.
+	freshEvidence = 3 * time.Second
 )
 
 // Lease is what a primary reports about its lease.
 type Lease struct {
 	// Needs is for how many replicas the lease certainly is until the next report, unless the assignment requires fewer.
 	Needs int `json:"needs,omitempty"`
-	// Left is how long it lasts without further evidence.
-	Left time.Duration `json:"left,omitempty"`
+	// Lasts is how long it lasts at most after the last evidence, and Left how long it lasts without further evidence.
+	Lasts time.Duration `json:"lasts,omitempty"`
+	Left  time.Duration `json:"left,omitempty"`
 	// IsHeard reports whether so many replicas are connected.
 	IsHeard bool `json:"heard,omitempty"`
 	// IsImpossible means that the member can have no lease, because its kernel does not say which replicas are connected.
 	IsImpossible bool `json:"impossible,omitempty"`
 }
 
-// IsShort reports whether the operator must confirm the primary soon, because too few replicas are connected. While enough are, at most
-// four seconds have passed since the last evidence. Three looks of the operator fit into what is left then.
-func (l *Lease) IsShort() bool { return l != nil && l.Left < LeaseTime*3/4 }
+// IsShort reports whether the operator must confirm the primary soon, because too few replicas are connected.
+func (l *Lease) IsShort() bool { return l != nil && l.Left < l.Lasts-freshEvidence }
 
 // mayLease reports whether the primary may need a lease: the user wants it, and its agent and its kernel can do it, as far as is known.
 func (c Cluster) mayLease() bool {
@@ -59,11 +66,35 @@ func (c Cluster) mayLease() bool {
 
 // lease is for how many replicas the primary must have a lease.
 func (c Cluster) lease() int {
-	if !c.mayLease() && !c.Record.IsLeased {
+	if !c.mayLease() && c.Record.LeaseSeconds == 0 {
 		return 0
 	}
 	return c.Record.RequiredAcks
 }
+
+// wantedLease is how many seconds the lease of the primary should last. It is longer than the primary may be unreachable without being
+// replaced.
+func (c Cluster) wantedLease() int {
+	least := ShortLeaseSeconds
+	if len(removed(c.Record.InSync, c.Record.lastPrimary())) <= c.Record.RequiredAcks {
+		least = LongLeaseSeconds
+	}
+	return max(least, int(c.Limits.Unreachable/time.Second)+1)
+}
+
+// leaseSeconds is how many seconds the lease of the primary must last; 0 if it needs none.
+func (c Cluster) leaseSeconds() int {
+	switch {
+	case c.lease() == 0:
+		return 0
+	case c.Record.LeaseSeconds > 0:
+		return min(c.wantedLease(), c.Record.LeaseSeconds)
+	}
+	return c.wantedLease()
+}
+
+// Lasts is how long the lease that the assignment requires lasts after the last evidence; 0 for none.
+func (a Assignment) Lasts() time.Duration { return seconds(a.LeaseSeconds) }
 
 // mustConfirm reports whether the primary needs the operator to confirm that it leads: to continue, even if mysqld answers slowly or its
 // supervisor does not know yet that it needs no lease; or to open.
@@ -74,6 +105,11 @@ func (a Assignment) mustConfirm(now Status) bool {
 	return now.Lease.Needs > 0 || now.State == StatePromoting && a.Lease > 0
 }
 
+// weakens reports whether the assignment lets the member lead with less than the lease that it has.
+func (a Assignment) weakens(lease *Lease) bool {
+	return lease != nil && (a.Lease < lease.Needs || lease.Needs > 0 && a.Lasts() > lease.Lasts)
+}
+
 // ConfirmedFor returns the assignment with the time of the member's report, if the operator reads the record before it sends it (Relaxes).
 func (a Assignment) ConfirmedFor(now Status) Assignment {
 	if a.Role == RolePrimary && a.Relaxes(now) {
@@ -82,59 +118,86 @@ func (a Assignment) ConfirmedFor(now Status) Assignment {
 	return a
 }
 
-// engage records that the primary has a lease, and does not depend on the operator for it. What it has must come from an assignment of this
-// very record (raise).
+// engage records that the primary has a lease, or a shorter one, and does not depend on the operator for it. What it has must come from an
+// assignment of this very record (raise).
 func engage(c Cluster) Record {
 	next, status := c.Record, c.primaryStatus()
-	if next.IsLeased || !c.mayLease() || next.RequiredAcks == 0 || !status.speaksOurProtocol() || status.State != StateWriting || status.ObservedUnder != next.Version() {
+	if !c.mayLease() || next.RequiredAcks == 0 || !status.speaksOurProtocol() || status.State != StateWriting || status.ObservedUnder != next.Version() {
 		return next
 	}
-	isAssigned := status.Assignment != nil && status.Assignment.Lease >= next.RequiredAcks
-	next.IsLeased = isAssigned && status.Lease != nil && status.Lease.Needs >= next.RequiredAcks && status.Lease.IsHeard
+	if lasts := status.leaseFor(next.RequiredAcks); lasts > 0 && (next.LeaseSeconds == 0 || lasts < next.LeaseSeconds) {
+		next.LeaseSeconds = lasts
+	}
+	return next
+}
+
+// leaseFor returns how many seconds the primary's lease for so many replicas lasts at most, now and after its next step; 0 if it has none.
+func (s Status) leaseFor(acks int) int {
+	order, lease := s.Assignment, s.Lease
+	if order == nil || order.Lease < acks || lease == nil || lease.Needs < acks || !lease.IsHeard || lease.Lasts > order.Lasts() {
+		return 0
+	}
+	return order.LeaseSeconds
+}
+
+// extend records that the lease of the primary may last longer.
+func extend(c Cluster) Record {
+	next := c.Record
+	if next.LeaseSeconds > 0 {
+		next.LeaseSeconds = max(next.LeaseSeconds, c.wantedLease())
+	}
 	return next
 }
 
 // release records that the primary may lead without a lease.
 func release(c Cluster) Record {
 	next := c.Record
-	next.IsLeased = next.IsLeased && c.mayLease()
+	if !c.mayLease() {
+		next.LeaseSeconds = 0
+	}
 	return next
 }
+
+// unheardLeast is for how long a primary has not answered the operator if nothing answers for it. Replicas say for how long in all.
+const unheardLeast = 2 * time.Second
 
 // primaryLost describes a primary that does not answer, and from which the replicas get nothing; empty if that is not so, or if it may lead
 // without a lease. All replicas in sync that answer must have got nothing: one that has follows a primary that works.
 func (c Cluster) primaryLost() string {
 	primary, found := c.member(c.Record.Primary)
 	limit := max(LostAfter, c.Limits.Unreachable)
-	if primary.IsRunning {
-		limit = c.Limits.Unreachable // Kubernetes does not start it again
+	if primary.IsRunning { // Kubernetes does not start it again
+		limit = min(unheardLeast, c.Limits.Unreachable)
 	}
-	if !found || !c.Record.IsLeased || primary.Status != nil || primary.UnheardFor < limit {
+	if !found || c.Record.LeaseSeconds == 0 || primary.Status != nil || primary.UnheardFor < limit {
 		return ""
 	}
-	deaf := c.getNothing(func(Status) bool { return true })
+	deaf := c.getNothing(c.Limits.Unreachable, func(Status) bool { return true })
 	if deaf < max(len(c.witnesses(answers)), c.Record.witnessesNeeded()) {
 		return ""
 	}
-	return fmt.Sprintf("the primary %s has not answered for more than %d seconds, and the replicas have got nothing from it for more than %d", primary.Name, int(limit.Seconds()), int(c.Limits.silent().Seconds()))
+	return fmt.Sprintf("the primary %s does not answer, and the replicas have got nothing from it for more than %d seconds", primary.Name, int(c.Limits.Unreachable.Seconds()))
 }
 
 // leaseHasEnded reports whether the former primary certainly has no lease any more.
 func (c Cluster) leaseHasEnded() bool {
 	silent := 0
 	for _, member := range c.Members {
-		if member.Name != c.Record.FormerPrimary && c.Record.Acknowledges(member.Name) && member.SilentFor >= LeaseTime+leaseMargin {
+		if member.Name != c.Record.FormerPrimary && c.Record.Acknowledges(member.Name) && member.SilentFor >= c.Record.leaseLimit() {
 			silent++
 		}
 	}
-	return c.Record.IsLeased && silent >= c.Record.witnessesNeeded()
+	return c.Record.LeaseSeconds > 0 && silent >= c.Record.witnessesNeeded()
 }
+
+// leaseLimit is after which time without evidence the lease of a primary has certainly ended.
+func (r Record) leaseLimit() time.Duration { return seconds(r.LeaseSeconds) + leaseMargin }
 
 // IsReleased reports whether the primary needs no lease, as far as it answers. After a start of mysqld, it does not take writes before the
 // operator looks at it again.
 func (c Cluster) IsReleased() bool {
 	status := c.primaryStatus()
-	if status == nil || c.Record.IsLeased {
+	if status == nil || c.Record.LeaseSeconds > 0 {
 		return false
 	}
 	order := status.Assignment
@@ -150,7 +213,7 @@ func (c Cluster) Release() Decision {
 	c.WantsLease = false
 	decision := Decision{Record: release(c), Scale: c.Scale}
 	status := c.primaryStatus()
-	if decision.Record.IsLeased != c.Record.IsLeased {
+	if !decision.Record.Equal(c.Record) {
 		decision.Record = decision.Record.after(c.Record)
 		return decision
 	}

@@ -5,17 +5,24 @@ import (
 	"time"
 )
 
-// leased is the record with a lease.
+// leased is the record with the lease that it should have.
 func leased(r Record) Record {
-	r.IsLeased = true
+	r.LeaseSeconds = Cluster{Record: r, Limits: usual()}.wantedLease()
 	return r
 }
 
-// engaged is a primary with a lease for so many replicas.
-func engaged(needs int, left time.Duration) saying {
+// lasting is the record with a lease that lasts for so many seconds.
+func lasting(lease int, r Record) Record {
+	r.LeaseSeconds = lease
+	return r
+}
+
+// engaged is a primary with a lease for so many replicas, of which so many seconds have passed since the last evidence.
+func engaged(needs, passed int) saying {
 	return func(_ *testing.T, s *Status) {
-		s.Assignment = &Assignment{Role: RolePrimary, Record: s.Held, Acks: s.AcksEnforced, Lease: needs}
-		s.Lease = &Lease{Needs: needs, Left: left, IsHeard: left > LeaseTime/2}
+		order := Assignment{Role: RolePrimary, Record: s.Held, Acks: s.AcksEnforced, Lease: needs, LeaseSeconds: leased(s.Held).LeaseSeconds}
+		s.Assignment = &order
+		s.Lease = &Lease{Needs: needs, Lasts: order.Lasts(), Left: order.Lasts() - seconds(passed), IsHeard: passed < 5}
 	}
 }
 
@@ -26,10 +33,10 @@ func wantsLease(s *story) *story { return s.with(func(c *Cluster) { c.WantsLease
 func unreachable(t *testing.T, replicas, acks int, unheard time.Duration) *story {
 	t.Helper()
 	s := wantsLease(healthy(t, replicas, acks)).silent(0)
-	s.c.Record.IsLeased = true
+	s.c.Record = leased(s.c.Record)
 	s.c.Members[0].UnheardFor, s.c.Members[0].IsRunning = unheard, true
 	for ordinal := 1; ordinal < replicas; ordinal++ {
-		s.c.Members[ordinal].Status.SourceSilentSeconds = int(usual().silent().Seconds())
+		s.c.Members[ordinal].Status.SourceSilentSeconds = int(usual().Unreachable.Seconds())
 	}
 	return s
 }
@@ -52,23 +59,25 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 	chosen := func(acks int, inSync ...string) Record {
 		return Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: inSync, RequiredAcks: acks}
 	}
-	const over = LeaseTime + leaseMargin
+	const over, overLong = ShortLeaseSeconds*time.Second + leaseMargin, LongLeaseSeconds*time.Second + leaseMargin
 	stories := map[string]struct {
 		story *story
 		want  Record
 	}{
 		"the replicas stop acknowledging first": {
-			unreachable(t, 3, 1, usual().Unreachable), leased(fencing(1, whole...))},
+			unreachable(t, 3, 1, unheardLeast), leased(fencing(1, whole...))},
 		"a pair": {
-			unreachable(t, 2, 1, usual().Unreachable), leased(fencing(1, whole[:2]...))},
+			unreachable(t, 2, 1, unheardLeast), leased(fencing(1, whole[:2]...))},
 		"it has not answered for a moment": {
-			unreachable(t, 3, 1, usual().Unreachable-1), leased(rec(1, 1, whole...))},
+			unreachable(t, 3, 1, unheardLeast-1), leased(rec(1, 1, whole...))},
+		"a replica got something less long ago": {
+			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[1].Status.SourceSilentSeconds-- }), leased(rec(1, 1, whole...))},
 		"Kubernetes starts its Pod again": {
 			unreachable(t, 3, 1, LostAfter-1).with(func(c *Cluster) { c.Members[0].IsRunning = false }), leased(rec(1, 1, whole...))},
 		"Kubernetes does not start it in time": {
 			unreachable(t, 3, 1, LostAfter).with(func(c *Cluster) { c.Members[0].IsRunning = false }), leased(fencing(1, whole...))},
 		"it may lead without a lease": {
-			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.IsLeased = false }), rec(1, 1, whole...)},
+			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.LeaseSeconds = 0 }), rec(1, 1, whole...)},
 		"a replica hears it: only its agent is gone": {
 			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[2].Status.SourceSilentSeconds = 0 }), leased(rec(1, 1, whole...))},
 		"one of four replicas hears it": {
@@ -84,12 +93,23 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 			awaiting(t, 3, 1, over), chosen(1, whole[1:]...)},
 		"its lease may last": {
 			awaiting(t, 3, 1, over-1), leased(fencing(1, whole...))},
+		"the lease of a pair lasts longer": {
+			awaiting(t, 2, 1, overLong-1), leased(fencing(1, whole[:2]...))},
+		"the lease of a pair has ended": {
+			awaiting(t, 2, 1, overLong), chosen(0, "db-1")},
+		"it may have the longer lease that it had before": {
+			awaiting(t, 3, 1, over).with(func(c *Cluster) {
+				c.Record.LeaseSeconds = LongLeaseSeconds
+				for _, member := range c.Members[1:] {
+					member.Status.Last.Record.LeaseSeconds = LongLeaseSeconds
+				}
+			}), lasting(LongLeaseSeconds, fencing(1, whole...))},
 		"with one replica it may have kept its lease": {
 			awaiting(t, 3, 1, over).with(func(c *Cluster) { c.Members[2].SilentFor = over - 1 }), leased(fencing(1, whole...))},
 		"with one of four replicas it could not, because it needs two": {
 			awaiting(t, 5, 2, over).with(func(c *Cluster) { c.Members[4].SilentFor = 0 }), chosen(2, five[1:]...)},
 		"it had no lease": {
-			awaiting(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.IsLeased = false }), fencing(1, whole...)},
+			awaiting(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.LeaseSeconds = 0 }), fencing(1, whole...)},
 		"it is back and continues: its next lease is not recorded yet": {
 			awaiting(t, 3, 1, over).silent(2).hears(0, StateCatchingUp, stopped(leased(fencing(1, whole...))), closed, has("A:1-12")),
 			Record{Epoch: 2, Revision: 3, Primary: "db-0", InSync: whole, RequiredAcks: 1}},
@@ -100,7 +120,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 			wantRecord(t, told.story, told.want)
 		})
 	}
-	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "25 seconds")
+	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "8 seconds")
 	if note := Decide(awaiting(t, 3, 1, over-1).c).Note; note.Request != "" {
 		t.Errorf("users may ask for %q, although the lease ends first", note.Request)
 	}
@@ -108,50 +128,70 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 	if note := Decide(late.c).Note; note.Request != "db-0.2.2" {
 		t.Errorf("users may ask for %q", note.Request)
 	}
-	wantNote(t, unreachable(t, 3, 1, usual().Unreachable), ReasonReplacingPrimary, false, "db-0 has not answered", "got nothing from it")
+	wantNote(t, unreachable(t, 3, 1, unheardLeast), ReasonReplacingPrimary, false, "db-0 does not answer", "got nothing from it")
 }
 
 func TestDecideRecordsLeases(t *testing.T) {
 	t.Parallel()
 	pair := []string{"db-0", "db-1"}
 	whole := []string{"db-0", "db-1", "db-2", "db-3", "db-4"}
-	engages := func(replicas, acks, needs int, left time.Duration) *story {
-		return wantsLease(healthy(t, replicas, acks)).hears(0, StateWriting, enforces(acks, replicas-1), engaged(needs, left))
+	engages := func(replicas, acks, needs, passed int) *story {
+		return wantsLease(healthy(t, replicas, acks)).hears(0, StateWriting, enforces(acks, replicas-1), engaged(needs, passed))
 	}
 	stories := map[string]struct {
 		story *story
 		want  Record
 	}{
 		"the primary has a lease": {
-			engages(2, 1, 1, LeaseTime), leased(rec(1, 1, pair...))},
+			engages(2, 1, 1, 1), leased(rec(1, 1, pair...))},
 		"it has one for fewer replicas": {
-			engages(5, 2, 1, LeaseTime), rec(1, 2, whole...)},
+			engages(5, 2, 1, 1), rec(1, 2, whole...)},
 		"it has been told so, and has none yet": {
-			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Members[0].Status.Lease.Needs = 0 }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Members[0].Status.Lease.Needs = 0 }), rec(1, 1, pair...)},
 		"it has been told to do without": {
-			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Members[0].Status.Assignment.Lease = 0 }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Members[0].Status.Assignment.Lease = 0 }), rec(1, 1, pair...)},
 		"only the operator's confirmation keeps it": {
-			engages(2, 1, 1, LeaseTime/2-1), rec(1, 1, pair...)},
+			engages(2, 1, 1, 5), rec(1, 1, pair...)},
 		"it has said so under an earlier record": {
-			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Members[0].Status.ObservedUnder.Revision-- }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Members[0].Status.ObservedUnder.Revision-- }), rec(1, 1, pair...)},
 		"it does not take writes yet": {
-			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Members[0].Status.State = StatePromoting }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Members[0].Status.State = StatePromoting }), rec(1, 1, pair...)},
 		"commits need no acknowledgement": {
-			engages(2, 0, 1, LeaseTime), rec(1, 0, pair...)},
+			engages(2, 0, 1, 1), rec(1, 0, pair...)},
 		"the user does not want it": {
-			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.WantsLease = false }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.WantsLease = false }), rec(1, 1, pair...)},
 		"its kernel cannot say which replicas are connected": {
-			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased, c.Members[0].Status.Lease.IsImpossible = true, true }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) {
+				c.Record.LeaseSeconds, c.Members[0].Status.Lease.IsImpossible = LongLeaseSeconds, true
+			}), rec(1, 1, pair...)},
 		"its agent knows nothing of leases": {
-			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased, c.Members[0].Status.Protocol = true, Protocol-1 }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Members[0].Status.Protocol = LongLeaseSeconds, Protocol-1 }), rec(1, 1, pair...)},
 		"the user does not want it any more": {
-			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.WantsLease, c.Record.IsLeased = false, true }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.WantsLease, c.Record.LeaseSeconds = false, LongLeaseSeconds }), rec(1, 1, pair...)},
+		"all replicas are needed: it lasts for long": {
+			engages(2, 1, 1, 1), lasting(LongLeaseSeconds, rec(1, 1, pair...))},
+		"a replica can be away: it is short": {
+			engages(3, 1, 1, 1), lasting(ShortLeaseSeconds, rec(1, 1, whole[:3]...))},
+		"it was long and is short now": {
+			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), lasting(ShortLeaseSeconds, rec(1, 1, whole[:3]...))},
+		"it was long and may still be": {
+			engages(3, 1, 1, 1).with(func(c *Cluster) {
+				c.Record.LeaseSeconds, c.Members[0].Status.Lease.Lasts = LongLeaseSeconds, LongLeaseSeconds*time.Second
+			}), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+		"it has been told to have a long one": {
+			engages(3, 1, 1, 1).with(func(c *Cluster) {
+				c.Record.LeaseSeconds, c.Members[0].Status.Assignment.LeaseSeconds = LongLeaseSeconds, LongLeaseSeconds
+			}), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+		"a primary may be unreachable for longer": {
+			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Limits.Unreachable = ShortLeaseSeconds, 30*time.Second }), lasting(31, rec(1, 1, whole[:3]...))},
+		"it was short, and no replica can be away any more": {
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, pair...))},
 		"a stronger promise needs another lease": {
-			engages(5, 1, 1, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased = true }).hears(0, StateWriting, enforces(2, 4), engaged(1, LeaseTime)), rec(1, 2, whole...)},
+			engages(5, 1, 1, 1).with(func(c *Cluster) { c.Record = leased(c.Record) }).hears(0, StateWriting, enforces(2, 4), engaged(1, 1)), rec(1, 2, whole...)},
 		"a weaker promise keeps it": {
-			engages(5, 2, 2, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased = true }).hears(0, StateWriting, enforces(2, 1), shortFor(60), engaged(2, LeaseTime)).silent(2).silent(3).silent(4), leased(rec(1, 1, whole...))},
+			engages(5, 2, 2, 1).with(func(c *Cluster) { c.Record = leased(c.Record) }).hears(0, StateWriting, enforces(2, 1), shortFor(60), engaged(2, 1)).silent(2).silent(3).silent(4), leased(rec(1, 1, whole...))},
 		"without a promise there is none": {
-			engages(2, 1, 1, LeaseTime).with(func(c *Cluster) { c.Record.IsLeased = true }).hears(0, StateWriting, enforces(1, 0), shortFor(60), engaged(1, LeaseTime)).silent(1), rec(1, 0, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record = leased(c.Record) }).hears(0, StateWriting, enforces(1, 0), shortFor(60), engaged(1, 1)).silent(1), rec(1, 0, pair...)},
 	}
 	for name, told := range stories {
 		t.Run(name, func(t *testing.T) {
@@ -164,29 +204,30 @@ func TestDecideRecordsLeases(t *testing.T) {
 // TestTheOperatorConfirmsAPrimaryInTime: also if nothing else in its assignment changes.
 func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 	t.Parallel()
-	const clock, short = time.Hour, LeaseTime*3/4 - 1
-	assigned := Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1, Lease: 1, Record: Record{IsLeased: true}}
+	const clock, lasts = time.Hour, LongLeaseSeconds * time.Second
+	const short = lasts - freshEvidence - 1
+	assigned := Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1, Lease: 1, LeaseSeconds: LongLeaseSeconds, Record: Record{LeaseSeconds: LongLeaseSeconds}}
 	first := assigned
-	first.Record.IsLeased = false
+	first.Record.LeaseSeconds = 0
 	for name, test := range map[string]struct {
 		wanted Assignment
 		state  State
 		lease  *Lease
 		want   bool
 	}{
-		"replicas are connected":                              {assigned, StateWriting, &Lease{Needs: 1, Left: LeaseTime - 4*time.Second}, false},
-		"too few are":                                         {assigned, StateWriting, &Lease{Needs: 1, Left: short}, true},
-		"too few are, for long":                               {assigned, StateWriting, &Lease{Needs: 1, Left: -time.Hour}, true},
-		"it has no lease yet":                                 {assigned, StateWriting, &Lease{Needs: 0, Left: short}, false},
+		"replicas are connected":                              {assigned, StateWriting, &Lease{Needs: 1, Lasts: lasts, Left: lasts - freshEvidence}, false},
+		"too few are":                                         {assigned, StateWriting, &Lease{Needs: 1, Lasts: lasts, Left: short}, true},
+		"too few are, for long":                               {assigned, StateWriting, &Lease{Needs: 1, Lasts: lasts, Left: -time.Hour}, true},
+		"it has no lease yet":                                 {assigned, StateWriting, &Lease{Needs: 0, Lasts: lasts, Left: short}, false},
 		"it says nothing":                                     {assigned, StateWriting, nil, false},
-		"it is about to open":                                 {assigned, StatePromoting, &Lease{Needs: 0, Left: short}, true},
-		"it is about to open, in time":                        {assigned, StatePromoting, &Lease{Needs: 0, Left: LeaseTime}, false},
-		"it is about to open for the first time":              {first, StatePromoting, &Lease{Needs: 0, Left: short}, true},
-		"its mysqld does not answer":                          {assigned, StateStarting, &Lease{Needs: 1, Left: short}, true},
-		"its supervisor does not know yet that it needs none": {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, &Lease{Needs: 1, Left: short}, true},
-		"its mysqld does not run":                             {assigned, StateStarting, &Lease{Needs: 0, Left: short}, false},
-		"it needs no lease":                                   {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, &Lease{Needs: 0, Left: short}, false},
-		"it is a replica":                                     {Assignment{Protocol: Protocol, Role: RoleReplica, Lease: 1}, StateReplicating, &Lease{Needs: 1, Left: short}, false},
+		"it is about to open":                                 {assigned, StatePromoting, &Lease{Needs: 0, Lasts: lasts, Left: short}, true},
+		"it is about to open, in time":                        {assigned, StatePromoting, &Lease{Needs: 0, Lasts: lasts, Left: lasts}, false},
+		"it is about to open for the first time":              {first, StatePromoting, &Lease{Needs: 0, Lasts: lasts, Left: short}, true},
+		"its mysqld does not answer":                          {assigned, StateStarting, &Lease{Needs: 1, Lasts: lasts, Left: short}, true},
+		"its supervisor does not know yet that it needs none": {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, &Lease{Needs: 1, Lasts: lasts, Left: short}, true},
+		"its mysqld does not run":                             {assigned, StateStarting, &Lease{Needs: 0, Lasts: lasts, Left: short}, false},
+		"it needs no lease":                                   {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, &Lease{Needs: 0, Lasts: lasts, Left: short}, false},
+		"it is a replica":                                     {Assignment{Protocol: Protocol, Role: RoleReplica, Lease: 1}, StateReplicating, &Lease{Needs: 1, Lasts: lasts, Left: short}, false},
 	} {
 		now := Status{Protocol: Protocol, State: test.state, Lease: test.lease, Clock: clock, Assignment: &test.wanted, AcksEnforced: 1}
 		if got := !test.wanted.Followed(now); got != test.want {
@@ -197,7 +238,7 @@ func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 		}
 	}
 	lower := Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}
-	if now := (Status{State: StateWriting, AcksEnforced: 1, Lease: &Lease{Needs: 1, Left: LeaseTime}, Clock: clock}); !lower.Relaxes(now) {
+	if now := (Status{State: StateWriting, AcksEnforced: 1, Lease: &Lease{Needs: 1, Lasts: lasts, Left: lasts}, Clock: clock}); !lower.Relaxes(now) {
 		t.Error("a primary is told to do without a lease, and the record is not read first")
 	}
 	confirmed := assigned
@@ -205,7 +246,13 @@ func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 	if confirmed.contradicts(&assigned) || !confirmed.Followed(Status{Protocol: Protocol, Assignment: &assigned}) {
 		t.Error("a confirmation is another assignment")
 	}
-	if !lower.contradicts(&assigned) {
+	brief := assigned
+	brief.LeaseSeconds = ShortLeaseSeconds
+	now := Status{State: StateWriting, AcksEnforced: 1, Lease: &Lease{Needs: 1, Lasts: brief.Lasts(), Left: brief.Lasts()}, Clock: clock}
+	if !assigned.Relaxes(now) || brief.Relaxes(now) {
+		t.Error("a primary is told to have a longer lease, and the record is not read first; or it is for the same one")
+	}
+	if !lower.contradicts(&assigned) || !brief.contradicts(&assigned) {
 		t.Error("one revision allows two leases")
 	}
 }
@@ -215,12 +262,14 @@ func TestAgentsOfAnOlderReleaseCauseNoRecords(t *testing.T) {
 	t.Parallel()
 	for name, old := range map[string][]int{"all": {0, 1, 2}, "the primary's": {0}, "a replica's": {2}} {
 		s := wantsLease(healthy(t, 3, 1))
-		s.c.Record.IsLeased = old[0] != 0
+		if old[0] != 0 {
+			s.c.Record = leased(s.c.Record)
+		}
 		s.accepted()
 		for _, ordinal := range old {
 			status := s.c.Members[ordinal].Status
 			kept := *status.Last
-			kept.Lease, kept.Record.IsLeased = 0, false
+			kept.Lease, kept.LeaseSeconds, kept.Record.LeaseSeconds = 0, 0, 0
 			status.Protocol, status.Assignment, status.Last = Protocol-1, &kept, &kept
 		}
 		got := Decide(s.c)
@@ -240,14 +289,14 @@ func TestAgentsOfAnOlderReleaseCauseNoRecords(t *testing.T) {
 func TestReleaseComesBeforeAPause(t *testing.T) {
 	t.Parallel()
 	s := wantsLease(healthy(t, 2, 1))
-	s.c.Record.IsLeased = true
-	s.hears(0, StateWriting, enforces(1, 1), engaged(1, LeaseTime))
+	s.c.Record = leased(s.c.Record)
+	s.hears(0, StateWriting, enforces(1, 1), engaged(1, 1))
 	follows := func(order Assignment) {
 		s.c.Members[0].Status.Assignment, s.c.Members[0].Status.Last = &order, &order
 	}
 	follows(*s.c.Members[0].Status.Assignment)
 	first := s.c.Release()
-	if first.Record.IsLeased || first.Record.Revision != s.c.Record.Revision+1 || first.Assignments != nil || s.c.IsReleased() {
+	if first.Record.LeaseSeconds > 0 || first.Record.Revision != s.c.Record.Revision+1 || first.Assignments != nil || s.c.IsReleased() {
 		t.Fatalf("first %+v", first)
 	}
 	s.c.Record = first.Record

@@ -74,7 +74,7 @@ func (c Cluster) primaryGone() string {
 
 // primaryHangs reports whether so many members in sync get nothing from the primary that no commit returns to a client.
 func (c Cluster) primaryHangs() bool {
-	return c.getNothing(func(Status) bool { return true }) >= c.Record.witnessesNeeded()
+	return c.getNothing(c.Limits.silent(), func(Status) bool { return true }) >= c.Record.witnessesNeeded()
 }
 
 // primaryCutOff describes a primary that takes writes and whose commits wait, because the network between it and the replicas failed; empty
@@ -85,7 +85,7 @@ func (c Cluster) primaryCutOff() string {
 	if !status.speaksOurProtocol() || status.State != StateWriting || c.HasContinued {
 		return ""
 	}
-	ready := c.getNothing(func(replica Status) bool { return replica.Acknowledging }) // its relay log has room
+	ready := c.getNothing(c.Limits.silent(), func(replica Status) bool { return replica.Acknowledging }) // its relay log has room
 	isCutOff := status.ConnectedReplicas < c.Record.RequiredAcks && seconds(status.AcksShortSeconds) >= ShortAfter
 	if !isCutOff || ready < max(len(c.witnesses(answers)), c.Record.witnessesNeeded(), c.Record.RequiredAcks+1) {
 		return ""
@@ -93,12 +93,12 @@ func (c Cluster) primaryCutOff() string {
 	return fmt.Sprintf("the primary %s gets too few acknowledgements, and the replicas have got nothing from it for more than %d seconds", c.Record.Primary, int(c.Limits.silent().Seconds()))
 }
 
-// getNothing counts the replicas in sync that have got nothing from the primary for long enough, and of which something holds.
-func (c Cluster) getNothing(holds func(Status) bool) int {
+// getNothing counts the replicas in sync that have got nothing from the primary for so long, and of which something holds.
+func (c Cluster) getNothing(silent time.Duration, holds func(Status) bool) int {
 	count := 0
 	for _, member := range c.replicas() {
 		status := member.Status
-		if c.Record.Acknowledges(member.Name) && status.speaksOurProtocol() && seconds(status.SourceSilentSeconds) >= c.Limits.silent() && holds(*status) {
+		if c.Record.Acknowledges(member.Name) && status.speaksOurProtocol() && seconds(status.SourceSilentSeconds) >= silent && holds(*status) {
 			count++
 		}
 	}

@@ -17,7 +17,7 @@ const (
 
 // Protocol is the version of the protocol between operator and agents. It rises when something that a decision relies on gets another
 // meaning, or is missing on one side. A field that may be ignored does not raise it (protocol.go).
-const Protocol = 5
+const Protocol = 6
 
 // Assignment is what the operator assigns to one member. It is complete: a member needs nothing else to know its role.
 type Assignment struct {
@@ -37,6 +37,8 @@ type Assignment struct {
 	Acks int `json:"acks,omitempty"`
 	// Lease, on a primary, is for how many replicas it must have a lease to take writes (lease.go); 0 if it needs none.
 	Lease int `json:"lease,omitempty"`
+	// LeaseSeconds, on a primary, is how long this lease lasts after the last evidence that the member leads; 0 if it needs none.
+	LeaseSeconds int `json:"leaseSeconds,omitempty"`
 	// ConfirmedAt, on a primary, is the time by its own clock (Status.Clock) after which the operator read the record; 0 if it did not. It is
 	// not among the terms of an assignment (order.go).
 	ConfirmedAt time.Duration `json:"confirmedAt,omitempty"`
@@ -81,7 +83,7 @@ const DefaultCopyLimit = 64 << 20
 // the record is still current.
 func (a Assignment) Relaxes(now Status) bool {
 	if a.Role == RolePrimary {
-		return now.State != StateWriting || a.Acks < now.AcksEnforced || a.mustConfirm(now) || now.Lease != nil && a.Lease < now.Lease.Needs
+		return now.State != StateWriting || a.Acks < now.AcksEnforced || a.mustConfirm(now) || a.weakens(now.Lease)
 	}
 	mayBeReplaced := !a.InSync && (now.Assignment == nil || now.Assignment.InSync)
 	return mayBeReplaced || a.Acknowledge && !now.Acknowledging

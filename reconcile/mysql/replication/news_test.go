@@ -1,11 +1,14 @@
 package replication
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestNews: what an operator should learn at once, and what can wait for its next look.
 func TestNews(t *testing.T) {
 	t.Parallel()
-	wellPrimary := Status{State: StateWriting, Boot: "first", AcksEnforced: 1, AckClients: 1, Lease: &Lease{Needs: 1, Left: LeaseTime}}
+	wellPrimary := Status{State: StateWriting, Boot: "first", AcksEnforced: 1, AckClients: 1, Lease: &Lease{Needs: 1, Lasts: 20 * time.Second, Left: 20 * time.Second}}
 	wellReplica := Status{State: StateReplicating, Boot: "first"}
 	tests := map[string]struct {
 		status Status
@@ -16,8 +19,8 @@ func TestNews(t *testing.T) {
 		"mysqld has started again":                   {wellPrimary, func(s *Status) { s.Boot = "second" }, true},
 		"a replica is missing":                       {wellPrimary, func(s *Status) { s.AcksShortSeconds = 1 }, true},
 		"it is still missing":                        {Status{AcksShortSeconds: 1}, func(s *Status) { s.AcksShortSeconds = 2 }, false},
-		"the lease needs the operator":               {wellPrimary, func(s *Status) { s.Lease = &Lease{Needs: 1, Left: LeaseTime / 2} }, true},
-		"a lease that is not needed ends":            {Status{Lease: &Lease{Left: LeaseTime}}, func(s *Status) { s.Lease = &Lease{Left: LeaseTime / 2} }, false},
+		"the lease needs the operator":               {wellPrimary, func(s *Status) { s.Lease = &Lease{Needs: 1, Lasts: 20 * time.Second, Left: 10 * time.Second} }, true},
+		"a lease that is not needed ends":            {Status{Lease: &Lease{Lasts: 20 * time.Second, Left: 20 * time.Second}}, func(s *Status) { s.Lease = &Lease{Lasts: 20 * time.Second, Left: 10 * time.Second} }, false},
 		"it gets more acknowledgements":              {wellPrimary, func(s *Status) { s.AckClients++ }, false},
 		"nothing came for a moment":                  {wellReplica, func(s *Status) { s.SourceSilentSeconds = 2 }, false},
 		"nothing has come for some seconds":          {wellReplica, func(s *Status) { s.SourceSilentSeconds = 3 }, true},

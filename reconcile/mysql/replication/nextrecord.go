@@ -21,7 +21,8 @@ func nextRecord(c Cluster) Record {
 		join,         // a replica has caught up: it may acknowledge from now on
 		outdate,      // a user has asked to replace a primary that is back
 		raise,        // the primary enforces more acknowledgements than promised, and enough replicas hold its data
-		engage,       // the primary has a lease
+		extend,       // the lease of the primary may last longer
+		engage,       // the primary has a lease, or a shorter one
 	}
 	for _, apply := range rules {
 		if next := apply(c); !next.Equal(c.Record) {

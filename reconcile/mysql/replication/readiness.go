@@ -33,8 +33,8 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first"
 	}
 	message = fmt.Sprintf("%s takes over about %d seconds after mysqld of %s fails, unless it is back before", strings.Join(names, " or "), int((c.Limits.NotReady + takingOver).Seconds()), c.Record.Primary)
-	if c.Record.IsLeased {
-		message += fmt.Sprintf(", or %d after nothing answers for it any more", int((2*c.Limits.Unreachable + LeaseTime + leaseMargin + takingOver).Seconds()))
+	if c.Record.LeaseSeconds > 0 {
+		message += fmt.Sprintf(", or %d after nothing answers for it any more", int((c.Limits.Unreachable + c.Record.leaseLimit() + takingOver).Seconds()))
 	}
 	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased()
 }
@@ -44,7 +44,7 @@ const takingOver = 5 * time.Second
 
 // whyNotLeased explains why a replica does not take over by itself if nothing answers for the primary; empty if one does, or will.
 func (c Cluster) whyNotLeased() string {
-	if c.Record.IsLeased {
+	if c.Record.LeaseSeconds > 0 {
 		return ""
 	}
 	const waits = "; if nothing answers for it, the cluster waits, because "

@@ -30,8 +30,9 @@ type Record struct {
 	Joining []string `json:"joining,omitempty"`
 	// RequiredAcks is how many members of InSync, in addition to the primary, hold every acknowledged transaction.
 	RequiredAcks int `json:"requiredAcks"`
-	// IsLeased means that the primary takes writes only while it has a lease for RequiredAcks replicas (lease.go).
-	IsLeased bool `json:"leased,omitempty"`
+	// LeaseSeconds means that the primary takes writes only while it has a lease for RequiredAcks replicas, which lasts for so many seconds at
+	// most after the last evidence that it leads (lease.go). 0 means that it may lead without a lease.
+	LeaseSeconds int `json:"leaseSeconds,omitempty"`
 }
 
 // LongestGTIDs limits, in bytes, how much a status repeats of a GTID set. The API server accepts no object of more than 1.5 MiB, and the
@@ -48,7 +49,7 @@ func (r Record) Allows(member string) bool {
 
 // Equal reports whether two records are the same.
 func (r Record) Equal(other Record) bool {
-	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks && r.IsLeased == other.IsLeased &&
+	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks && r.LeaseSeconds == other.LeaseSeconds &&
 		slices.Equal(r.InSync, other.InSync) && slices.Equal(r.Joining, other.Joining)
 }
 
@@ -82,7 +83,9 @@ func (r Record) with(member string) Record {
 
 // promising returns the record with another promise. A lease for fewer replicas does not keep a stronger one.
 func (r Record) promising(acks int) Record {
-	r.IsLeased = r.IsLeased && acks > 0 && acks <= r.RequiredAcks
+	if acks == 0 || acks > r.RequiredAcks {
+		r.LeaseSeconds = 0
+	}
 	r.RequiredAcks = acks
 	return r
 }

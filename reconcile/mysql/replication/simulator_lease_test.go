@@ -2,7 +2,15 @@ package replication
 
 import "time"
 
-// A lease lasts for some seconds, in which the operator makes a pass. The supervisor ends mysqld within the next second.
+// A lease lasts for some seconds, in which the operator may make a pass. The supervisor ends mysqld within the next second.
+
+// lasts is how many seconds of the world a lease lasts.
+func (w *world) lasts(leaseSeconds int) int {
+	if leaseSeconds == ShortLeaseSeconds {
+		return w.shortLease
+	}
+	return w.longLease
+}
 
 // pass lets time pass.
 func (w *world) pass(seconds int) {
@@ -12,7 +20,7 @@ func (w *world) pass(seconds int) {
 		}
 		w.clock++
 		for _, m := range w.members {
-			if m.writable() && m.sql.leaseNeeds > 0 && w.clock-m.sql.leaseSince > w.lease {
+			if m.writable() && m.sql.leaseNeeds > 0 && w.clock-m.sql.leaseSince > w.lasts(m.sql.leaseLasts) {
 				w.say("%s: mysqld ends with its lease", m.name)
 				m.crash()
 			}
@@ -40,7 +48,7 @@ func (w *world) connected(m *simulated) int {
 }
 
 // leads replaces the lease of a mysqld, and reports whether it has one that lasts. The supervisor may not answer.
-func (w *world) leads(m *simulated, needs, since int) bool {
+func (w *world) leads(m *simulated, needs, lasts, since int) bool {
 	if w.random.IntN(4) == 0 {
 		return false
 	}
@@ -50,19 +58,19 @@ func (w *world) leads(m *simulated, needs, since int) bool {
 	if needs <= m.sql.leaseNeeds {
 		since = max(since, m.sql.leaseSince)
 	}
-	if needs > 0 && w.clock-since > w.lease {
+	if needs > 0 && w.clock-since > w.lasts(lasts) {
 		return false
 	}
-	m.sql.leaseNeeds, m.sql.leaseSince = needs, since
+	m.sql.leaseNeeds, m.sql.leaseLasts, m.sql.leaseSince = needs, lasts, since
 	return true
 }
 
 // mayOpen reports whether a primary has what it needs to take writes.
 func (w *world) mayOpen(m *simulated, order Assignment) bool {
-	if !order.Record.IsLeased && m.vol.leasedUnder != order.Record.Version() {
-		return w.leads(m, 0, 0)
+	if order.Record.LeaseSeconds == 0 && m.vol.leasedUnder != order.Record.Version() {
+		return w.leads(m, 0, 0, 0)
 	}
-	return w.leads(m, order.Lease, m.agent.confirmed)
+	return w.leads(m, order.Lease, order.LeaseSeconds, m.agent.confirmed)
 }
 
 // silences is since when an operator has seen members silent under one record.
@@ -85,5 +93,5 @@ func (s *silences) observe(w *world, member Member, record Record) time.Duration
 	case !found:
 		s.since[member.Name], since = w.clock, w.clock
 	}
-	return (LeaseTime + leaseMargin) * time.Duration(w.clock-since) / time.Duration(w.lease+1)
+	return record.leaseLimit() * time.Duration(w.clock-since) / time.Duration(w.lasts(record.LeaseSeconds)+1)
 }

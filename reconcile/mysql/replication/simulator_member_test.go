@@ -102,8 +102,9 @@ type server struct {
 	connected, ackActive bool
 	ioErrno              int
 	waiting              []commit
-	// leaseNeeds is for how many replicas mysqld has a lease, leaseSince the time of the last evidence.
-	leaseNeeds, leaseSince int
+	// leaseNeeds is for how many replicas mysqld has a lease, leaseLasts how many seconds it lasts (Assignment.LeaseSeconds), leaseSince the
+	// time of the last evidence.
+	leaseNeeds, leaseLasts, leaseSince int
 	// receivers are the members that may follow this one. All others are locked out.
 	receivers []string
 }
@@ -292,10 +293,10 @@ func (w *world) look(m *simulated) {
 	}
 	if order := a.assignment; order != nil && order.Role == RolePrimary && m.writable() {
 		confirmed := m.agent.confirmed
-		if !order.Record.IsLeased && m.sql.leaseNeeds < order.Lease {
-			confirmed = -w.lease - 1
+		if order.Record.LeaseSeconds == 0 && m.sql.leaseNeeds < order.Lease {
+			confirmed = -w.longLease - 1
 		}
-		if w.leads(m, order.Lease, confirmed) && m.sql.leaseNeeds > 0 && w.connected(m) >= m.sql.leaseNeeds {
+		if w.leads(m, order.Lease, order.LeaseSeconds, confirmed) && m.sql.leaseNeeds > 0 && w.connected(m) >= m.sql.leaseNeeds {
 			m.vol.leasedUnder = order.Record.Version()
 		}
 	}
@@ -364,7 +365,12 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 	}
 	if order := a.assignment; m.sql.leaseNeeds > 0 || order != nil && order.Lease > 0 {
 		since := max(m.sql.leaseSince, a.confirmed)
-		a.status.Lease = &Lease{Needs: m.sql.leaseNeeds, Left: LeaseTime * time.Duration(w.lease-w.clock+since) / time.Duration(w.lease), IsHeard: w.clock-m.sql.leaseSince <= 1}
+		length := m.sql.leaseLasts
+		if m.sql.leaseNeeds == 0 {
+			length = order.LeaseSeconds
+		}
+		lasts, all := seconds(length), w.lasts(length)
+		a.status.Lease = &Lease{Needs: m.sql.leaseNeeds, Lasts: lasts, Left: lasts * time.Duration(all-w.clock+since) / time.Duration(all), IsHeard: w.clock-m.sql.leaseSince <= 1}
 	}
 }
 

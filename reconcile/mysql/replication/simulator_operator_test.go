@@ -74,7 +74,7 @@ func (w *world) ask(p *pass) {
 		if status.State == StateStarting {
 			status.StartingSeconds = int(usual().NotReady.Seconds()) * (w.clock - m.agent.startingAt) / w.patience
 		} else {
-			status.SourceSilentSeconds = int(usual().silent().Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
+			status.SourceSilentSeconds = int(usual().Unreachable.Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
 		}
 		status.Clock = time.Duration(w.clock)
 		member.Status, m.heard = &status, w.clock
@@ -386,6 +386,12 @@ func (w *world) leftOut() string {
 func (w *world) weakness() string {
 	if w.record.RequiredAcks != FullAcks(w.replicas) || len(w.record.InSync) != w.replicas || w.scale != w.replicas {
 		return fmt.Sprintf("the record; the last member not in it: %s", w.leftOut())
+	}
+	if w.record.Primary == "" {
+		return "it has no primary"
+	}
+	if wanted := (Cluster{Record: w.record, Limits: usual()}).wantedLease(); w.wantsLease && w.record.RequiredAcks > 0 && w.record.LeaseSeconds != wanted {
+		return fmt.Sprintf("the lease lasts for %d seconds, and should for %d", w.record.LeaseSeconds, wanted)
 	}
 	for _, m := range w.members[:w.replicas] {
 		want := StateReplicating

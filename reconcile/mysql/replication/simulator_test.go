@@ -89,9 +89,9 @@ type world struct {
 	// isPair means a cluster of two members with the policy Block: it cannot write without the replica.
 	isPair bool
 	// calm is the number of events for each fault. prompt is the number of assignments for each delayed one. patience is how many seconds
-	// count as LostAfter. lease is how many seconds a lease lasts.
-	calm, prompt, patience, lease int
-	underway                      []message
+	// count as LostAfter. shortLease and longLease are how many seconds leases last.
+	calm, prompt, patience, shortLease, longLease int
+	underway                                      []message
 
 	// zombie is the mysqld of a primary whose Pod was deleted by force, and which runs on with its volume, out of the operator's reach. It is
 	// the former life of the member of its name. nil for none.
@@ -132,7 +132,8 @@ func newWorld(seed uint64) *world {
 	w.isPair = w.random.IntN(5) == 0
 	w.replicas = w.size()
 	w.calm = []int{20, 60, 150, 400}[w.random.IntN(4)]
-	w.patience, w.lease = []int{1, 3, 30}[w.random.IntN(3)], 6+w.random.IntN(20)
+	w.patience, w.longLease = []int{1, 3, 30}[w.random.IntN(3)], 6+w.random.IntN(20)
+	w.shortLease = 2 + w.random.IntN(w.longLease-3)
 	w.prompt = []int{2, 5, 20}[w.random.IntN(3)]
 	w.policy = Durability{Continue: !w.isPair && w.random.IntN(4) > 0, Grace: 10 * time.Second}
 	return w

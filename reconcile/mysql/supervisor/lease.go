@@ -49,10 +49,12 @@ const (
 	leaseEvery = 500 * time.Millisecond
 )
 
-// heldLease is the lease of the mysqld that runs, with the time of the last evidence; 0 for none.
+// heldLease is the lease of the mysqld that runs, with the time of the last evidence; 0 for none. order is the place of its message among
+// all.
 type heldLease struct {
 	Lease
 	since time.Duration
+	order int64
 }
 
 // heard returns the latest time at which enough replicas were connected; 0 for never. ages are for how long the replicas' machines have not
@@ -73,14 +75,15 @@ func (l heldLease) left(now time.Duration) time.Duration {
 	return l.since + l.Lasts - now
 }
 
-// replacedBy returns the lease that replaces this one. One that needs more replicas must have evidence of its own, and is refused if it
-// would end at once. Then only the addresses are replaced.
+// replacedBy returns the lease that replaces this one. One that needs more replicas must have evidence of its own. One that would end at
+// once is refused, and then only the addresses are replaced.
 func (l heldLease) replacedBy(next heldLease, now time.Duration) (heldLease, error) {
 	if next.Needs <= l.Needs {
 		next.since = max(next.since, l.since)
-	} else if next.left(now) <= 0 {
+	}
+	if next.Needs > 0 && next.left(now) <= 0 {
 		l.Port, l.Replicas = next.Port, next.Replicas
-		return l, fmt.Errorf("fewer than %d replicas are connected that acknowledge, and no operator has confirmed lately that this member is the primary", next.Needs)
+		return l, fmt.Errorf("for %s, fewer than %d replicas were connected that acknowledge, and no operator has confirmed that this member is the primary", next.Lasts, next.Needs)
 	}
 	return next, nil
 }
@@ -90,6 +93,7 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	if asked.Lease == nil {
 		return 0, false, errors.New("the message has no lease")
 	}
+	order := s.asked.Add(1)
 	next := heldLease{Lease: *asked.Lease}
 	slices.SortFunc(next.Replicas, netip.AddrPort.Compare)
 	next.Replicas = slices.Compact(next.Replicas)
@@ -110,7 +114,11 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	if !s.state.Running || asked.Start != s.state.Start {
 		return 0, false, errEnded
 	}
+	if order < s.lease.order {
+		return 0, false, errors.New("the kernel answered so late that a later message has replaced the lease")
+	}
 	s.lease, err = s.lease.replacedBy(next, now)
+	s.lease.order = order
 	return s.lease.left(now), heard > 0 && now-heard < next.Lasts, err
 }
 

@@ -103,7 +103,7 @@ func TestALeaseNeedsEvidence(t *testing.T) {
 	const lasts = time.Hour
 	refused := func(what string, needs int, change func(*Lease)) {
 		t.Helper()
-		if left, err := c.leads(now.Start, needs, lasts, change); err == nil || !strings.Contains(err.Error(), "replicas are connected") {
+		if left, err := c.leads(now.Start, needs, lasts, change); err == nil || !strings.Contains(err.Error(), "replicas were connected") {
 			t.Errorf("%s: the lease is in force for %s (%v)", what, left, err)
 		}
 	}
@@ -124,6 +124,8 @@ func TestALeaseNeedsEvidence(t *testing.T) {
 	holds("the operator confirms", 1, lasts-time.Minute, lasts, func(l *Lease) { l.Confirmed = c.clock() })
 	holds("the operator confirmed earlier", 1, lasts-time.Minute, lasts, func(l *Lease) { l.Confirmed = c.clock() - lasts/2 })
 	holds("a time that has not come", 1, lasts-time.Minute, lasts, func(l *Lease) { l.Confirmed = c.clock() + lasts })
+	holds("a shorter one", 1, lasts/4-time.Minute, lasts/4, func(l *Lease) { l.Lasts = lasts / 4 })
+	holds("a longer one", 1, lasts-time.Minute, lasts, nil)
 	refused("two are needed", 2, nil)
 	c.hear(lasts/4, replicaOne, replicaThree)
 	holds("two replicas", 2, 3*lasts/4-time.Minute, 3*lasts/4, nil)
@@ -169,6 +171,61 @@ func TestALeaseThatIsRefusedHasTheNewAddresses(t *testing.T) {
 	if err == nil || got.Needs != 1 || got.since != time.Hour || len(got.Replicas) != 1 || got.Replicas[0] != two {
 		t.Errorf("%+v, %v", got, err)
 	}
+}
+
+// TestAShorterLeaseThatHasEndedIsRefused: what mysqld has lasts on.
+func TestAShorterLeaseThatHasEndedIsRefused(t *testing.T) {
+	t.Parallel()
+	held := heldLease{Lease: Lease{Needs: 1, Lasts: 20 * time.Second}, since: time.Hour}
+	brief := heldLease{Lease: Lease{Needs: 1, Lasts: 6 * time.Second}}
+	now := time.Hour + 10*time.Second
+	if got, err := held.replacedBy(brief, now); err == nil || got.left(now) != 10*time.Second {
+		t.Errorf("it lasts for %s, %v", got.left(now), err)
+	}
+	brief.since = now - time.Second
+	if got, err := held.replacedBy(brief, now); err != nil || got.left(now) != 5*time.Second {
+		t.Errorf("with evidence of a second ago, it lasts for %s, %v", got.left(now), err)
+	}
+}
+
+// TestAMessageThatTheKernelDelaysIsRefused: its sender has given up, and may have sent another one.
+func TestAMessageThatTheKernelDelaysIsRefused(t *testing.T) {
+	t.Parallel()
+	c := run(t, serving, 0)
+	now := c.nth(1)
+	c.hear(0, replicaOne)
+	var isAsked atomic.Bool
+	answers, late := make(chan struct{}), make(chan error)
+	c.mu.Lock()
+	c.hold = func() {
+		isAsked.Store(true)
+		<-answers
+	}
+	c.mu.Unlock()
+	go func() {
+		_, err := c.leads(now.Start, 0, 0, nil)
+		late <- err
+	}()
+	c.until("the supervisor looks at connections", func(State) bool { return isAsked.Load() })
+	c.mu.Lock()
+	c.hold = nil
+	c.mu.Unlock()
+	if _, err := c.leads(now.Start, 1, time.Hour, nil); err != nil {
+		t.Fatal(err)
+	}
+	close(answers)
+	if err := <-late; err == nil || !strings.Contains(err.Error(), "a later message") {
+		t.Errorf("the message of before: %v", err)
+	}
+	c.supervised.mu.Lock()
+	needs := c.supervised.lease.Needs
+	c.supervised.mu.Unlock()
+	if needs != 1 {
+		t.Errorf("the lease is for %d replicas", needs)
+	}
+	c.ready()
+	c.tells(Kill, now.Start)
+	c.exits(137)
 }
 
 // TestAConfirmationFailsForOneReason: it says only what is wrong.

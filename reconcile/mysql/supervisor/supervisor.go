@@ -18,6 +18,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -59,6 +60,7 @@ type Supervisor struct {
 	mu       sync.Mutex
 	state    State
 	lease    heldLease
+	asked    atomic.Int64  // how many messages asked for a lease
 	changed  chan struct{} // closed at the next change of state
 	process  *os.Process
 	answered bool

@@ -189,8 +189,8 @@ const (
 	RoleReplica Role = "Replica"
 )
 
-// MySQLClusterStatus is what the operator knows. Primary, FormerPrimary, Epoch, Revision, InSync, Joining, RequiredAcks and Leased are the
-// record: the operator writes them, with a resourceVersion precondition, before it does what they allow.
+// MySQLClusterStatus is what the operator knows. Primary, FormerPrimary, Epoch, Revision, InSync, Joining, RequiredAcks and LeaseSeconds
+// are the record: the operator writes them, with a resourceVersion precondition, before it does what they allow.
 type MySQLClusterStatus struct {
 	// ObservedGeneration is the metadata.generation that this status describes; -1, by default, before the operator has processed the object.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -216,8 +216,9 @@ type MySQLClusterStatus struct {
 	Joining []string `json:"joining,omitempty"`
 	// RequiredAcks is how many replicas must acknowledge a commit before it returns to the client.
 	RequiredAcks int32 `json:"requiredAcks,omitempty"`
-	// Leased means that the primary stops by itself if it is connected neither to RequiredAcks replicas nor to the operator.
-	Leased bool `json:"leased,omitempty"`
+	// LeaseSeconds is for how long the primary may be connected neither to RequiredAcks replicas nor to the operator before it stops by itself.
+	// 0: it does not stop.
+	LeaseSeconds int32 `json:"leaseSeconds,omitempty"`
 
 	// Takeovers are the latest times at which a member was to take over from the primary, in order, at most eight.
 	Takeovers []Takeover `json:"takeovers,omitempty"`

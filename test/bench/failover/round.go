@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/test/bench/machine"
 	"github.com/mysql-operator/mysql-operator/test/kube"
 )
@@ -115,11 +116,11 @@ func (b *bench) awaitSettled(ctx context.Context, w *writer, moment time.Time) (
 	return since, err
 }
 
-// settled reports whether all members serve and acknowledge, and the primary has a lease.
+// settled reports whether all members serve and acknowledge, and the primary has the lease of such a cluster.
 func (b *bench) settled(ctx context.Context) (isSettled bool, seen string) {
-	seen, err := b.field(ctx, `{.status.conditions[?(@.type=="Ready")].reason} {.status.readySummary} {.status.requiredAcks} {.status.conditions[?(@.type=="Durable")].status} {.status.leased}`)
+	seen, err := b.field(ctx, `{.status.conditions[?(@.type=="Ready")].reason} {.status.readySummary} {.status.requiredAcks} {.status.conditions[?(@.type=="Durable")].status} {.status.leaseSeconds}`)
 	if err != nil {
 		return false, err.Error()
 	}
-	return seen == fmt.Sprintf("AllMembersReady %d/%d %d True true", members, members, members/2), seen
+	return seen == fmt.Sprintf("AllMembersReady %d/%d %d True %d", members, members, members/2, replication.ShortLeaseSeconds), seen
 }
