@@ -49,12 +49,11 @@ const (
 	leaseEvery = 500 * time.Millisecond
 )
 
-// heldLease is the lease of the mysqld that runs, with the time of the last evidence; 0 for none. order is the place of its message among
-// all.
+// heldLease is the lease of the mysqld that runs, with the time of the last evidence; 0 for none. asked is when the agent sent the last
+// message about it. A message whose sender has given up may come later than the next one.
 type heldLease struct {
 	Lease
-	since time.Duration
-	order int64
+	since, asked time.Duration
 }
 
 // heard returns the latest time at which enough replicas were connected; 0 for never. ages are for how long the replicas' machines have not
@@ -93,8 +92,7 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	if asked.Lease == nil {
 		return 0, false, errors.New("the message has no lease")
 	}
-	order := s.asked.Add(1)
-	next := heldLease{Lease: *asked.Lease}
+	next := heldLease{Lease: *asked.Lease, asked: asked.Sent}
 	slices.SortFunc(next.Replicas, netip.AddrPort.Compare)
 	next.Replicas = slices.Compact(next.Replicas)
 	next.Replicas = next.Replicas[:min(len(next.Replicas), mostReplicas)]
@@ -114,11 +112,11 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	if !s.state.Running || asked.Start != s.state.Start {
 		return 0, false, errEnded
 	}
-	if order < s.lease.order {
-		return 0, false, errors.New("the kernel answered so late that a later message has replaced the lease")
+	if asked.Sent < s.lease.asked {
+		return 0, false, errors.New("the message comes so late that a later one has replaced the lease")
 	}
 	s.lease, err = s.lease.replacedBy(next, now)
-	s.lease.order = order
+	s.lease.asked = asked.Sent
 	return s.lease.left(now), heard > 0 && now-heard < next.Lasts, err
 }
 
@@ -222,10 +220,11 @@ func (s *Supervisor) endLease() {
 	now, err := s.readClock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil || !s.state.Open || s.lease.Needs == 0 || s.lease.left(now) > 0 {
+	lost := s.lease
+	if err != nil || !s.state.Open || lost.Needs == 0 || lost.left(now) > 0 {
 		return
 	}
-	s.warn("for %s, neither %d replicas nor an operator have shown that this member is still the primary: the supervisor kills mysqld, because another member may take over", s.lease.Lasts, s.lease.Needs)
 	s.lease = heldLease{}
 	s.send(syscall.SIGKILL)
+	go s.warn("for %s, neither %d replicas nor an operator had shown that this member is still the primary: the supervisor has killed mysqld, because another member may take over", lost.Lasts, lost.Needs)
 }

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -188,6 +189,57 @@ func TestAShorterLeaseThatHasEndedIsRefused(t *testing.T) {
 	}
 }
 
+// TestMysqldIsKilledAlthoughTheLogHangs: its pipe is full.
+func TestMysqldIsKilledAlthoughTheLogHangs(t *testing.T) {
+	t.Parallel()
+	blocked := make(chan struct{})
+	defer close(blocked)
+	process, err := os.StartProcess("/bin/sleep", []string{"sleep", "60"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, end := range map[string]func(*Supervisor){"its lease has ended": (*Supervisor).endLease, "the agent does not close it": (*Supervisor).killOpen} {
+		s := &Supervisor{Log: hangingLog(blocked), process: process, state: State{Running: true, Open: true}, lease: heldLease{Lease: Lease{Needs: 1, Lasts: time.Second}, since: 1}}
+		ended := make(chan struct{})
+		go func() {
+			end(s)
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: the supervisor waits for its log", what)
+		}
+	}
+	if state, err := process.Wait(); err != nil || state.String() != "signal: killed" {
+		t.Errorf("mysqld ended with %v, %v", state, err)
+	}
+}
+
+// hangingLog takes nothing until it is closed.
+type hangingLog chan struct{}
+
+func (l hangingLog) Write(line []byte) (int, error) {
+	<-l
+	return len(line), nil
+}
+
+// TestMessagesCountInTheOrderInWhichTheyWereSent: a supervisor that was stopped gets two at once, and the sender of the first has given up.
+func TestMessagesCountInTheOrderInWhichTheyWereSent(t *testing.T) {
+	t.Parallel()
+	s := &Supervisor{state: State{Running: true, Start: "one"}}
+	first := message{Verb: lead, Start: "one", Lease: &Lease{}, Sent: time.Hour}
+	second := message{Verb: lead, Start: "one", Lease: &Lease{Needs: 0, Lasts: time.Minute}, Sent: time.Hour + 1}
+	for _, asked := range []message{second, second} {
+		if _, _, err := s.lead(asked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.lead(first); err == nil || s.lease.Lasts != time.Minute {
+		t.Errorf("the first message counts after the second: %+v, %v", s.lease, err)
+	}
+}
+
 // TestAMessageThatTheKernelDelaysIsRefused: its sender has given up, and may have sent another one.
 func TestAMessageThatTheKernelDelaysIsRefused(t *testing.T) {
 	t.Parallel()
@@ -214,7 +266,7 @@ func TestAMessageThatTheKernelDelaysIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(answers)
-	if err := <-late; err == nil || !strings.Contains(err.Error(), "a later message") {
+	if err := <-late; err == nil || !strings.Contains(err.Error(), "a later one") {
 		t.Errorf("the message of before: %v", err)
 	}
 	c.supervised.mu.Lock()

@@ -57,8 +57,9 @@ const (
 type message struct {
 	Verb  Verb   `json:"verb"`
 	Start string `json:"start,omitempty"`
-	// Lease is the next one.
-	Lease *Lease `json:"lease,omitempty"`
+	// Lease is the next one, and Sent when the agent asked for it, by Clock.
+	Lease *Lease        `json:"lease,omitempty"`
+	Sent  time.Duration `json:"sent,omitempty"`
 }
 
 // answer is the supervisor's answer to a message.
@@ -90,7 +91,11 @@ var ErrNoLease = errors.New("mysqld's supervisor cannot see which replicas are c
 // Lead replaces the lease of one start of mysqld. It returns how long it lasts, and whether enough replicas are connected. If the
 // supervisor refuses it, the former one stays. The error wraps ErrNoLease if there can be none.
 func Lead(ctx context.Context, socket, start string, lease Lease) (left time.Duration, isHeard bool, err error) {
-	got, err := ask(ctx, socket, message{Verb: lead, Start: start, Lease: &lease})
+	sent, err := Clock()
+	if err != nil {
+		return 0, false, err
+	}
+	got, err := ask(ctx, socket, message{Verb: lead, Start: start, Lease: &lease, Sent: sent})
 	if got.IsImpossible {
 		err = fmt.Errorf("%w: %w", ErrNoLease, err)
 	}

@@ -18,7 +18,6 @@ import (
 	"path"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -60,7 +59,6 @@ type Supervisor struct {
 	mu       sync.Mutex
 	state    State
 	lease    heldLease
-	asked    atomic.Int64  // how many messages asked for a lease
 	changed  chan struct{} // closed at the next change of state
 	process  *os.Process
 	answered bool
@@ -181,8 +179,8 @@ func (s *Supervisor) killOpen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state.Open {
-		s.warn("the agent has not closed mysqld in time: the supervisor kills it, and no client gets an answer")
 		s.send(syscall.SIGKILL)
+		go s.warn("the agent has not closed mysqld in time: the supervisor has killed it, and no client gets an answer")
 	}
 }
 
@@ -248,6 +246,7 @@ func (s *Supervisor) now() (State, <-chan struct{}) {
 	return s.state, s.changed
 }
 
+// warn writes to the log. It waits while the log takes nothing, so what ends mysqld does not wait for it.
 func (s *Supervisor) warn(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(s.Log, Program+": [Warning] "+format+"\n", arguments...)
 }
