@@ -20,9 +20,11 @@ import (
 )
 
 const (
-	// lookEvery is the pause between looks at a member that needs no step, stepEvery between looks at one that changes.
-	lookEvery = time.Second
-	stepEvery = 250 * time.Millisecond
+	// lookEvery is the pause between looks at a member that needs no step, stepEvery between looks at one that changes. A member changes for
+	// changesFor after its last step, and after each record that it follows.
+	lookEvery  = time.Second
+	stepEvery  = 100 * time.Millisecond
+	changesFor = 3 * time.Second
 	// lookTimeout bounds one look at mysqld, verbTimeout one verb. Stopping replication waits for the transaction that is being applied.
 	lookTimeout = 3 * time.Second
 	verbTimeout = 60 * time.Second
@@ -68,6 +70,8 @@ type Agent struct {
 	ear  replication.Ear
 	// isSettled reports whether the init_file for mysqld's next start is the one for data in use.
 	isSettled bool
+	// pace is how soon the loop looks again. Only the loop uses it.
+	pace pace
 	// failure is why the last step failed, empty if it did not. The agent logs the same failure once.
 	failure string
 	// lastMessage is the message of the last step, without the error if it failed.
@@ -106,6 +110,8 @@ type Agent struct {
 	// confirmedAt is the time, by supervisor.Clock, after which the operator read that this member leads. lease is what mysqld has.
 	confirmedAt time.Duration
 	lease       lease
+	// turnsSince is when this member, which served, got the last record that replaces a primary.
+	turnsSince time.Time
 	// refused is why the agent refused the latest assignment; empty if it accepted it.
 	refused string
 	status  replication.Status
@@ -188,9 +194,8 @@ func (a *Agent) Run(ctx context.Context) error {
 // takeTurns takes turns until the context ends.
 func (a *Agent) takeTurns(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause := a.turn(ctx)
 		a.endHung(ctx)
-		a.wait(ctx, pause)
+		a.wait(ctx, a.turn(ctx))
 	}
 }
 
@@ -218,10 +223,11 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	a.recordReplaced(observed, under)
 	local := a.localView(observed)
 	if replication.NeedsSource(local) {
-		local.Source = a.lookAtSource(ctx, *local.Assignment)
+		local.Source = a.lookAtSource(ctx, local)
 	}
 	local.Hollow = a.judge(ctx, local)
 	step := replication.NextStep(local)
+	a.pace = a.pace.with(time.Now(), local, a.ear, step.Verb)
 	a.learn(local, step)
 	a.remember(local)
 	if observed.LoginsHang {
@@ -249,14 +255,14 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		a.match(ctx, observed)
 	}
 	if step.Verb == replication.VerbNone {
-		return lookEvery
+		return a.pace.pause(time.Now())
 	}
 	err = a.act(ctx, step, local)
 	a.ended(step, err)
 	if err != nil {
 		return lookEvery
 	}
-	return stepEvery
+	return a.pace.pause(time.Now())
 }
 
 func (a *Agent) look(ctx context.Context) (mysqld.Observed, error) {
@@ -341,9 +347,15 @@ func (a *Agent) Assign(next replication.Assignment) error {
 			return err
 		}
 	}
+	if next.Record.FormerPrimary != "" && a.status.State == replication.StateReplicating {
+		a.turnsSince = time.Now()
+	}
 	a.refused, a.confirmedAt = "", max(a.confirmedAt, confirmed)
 	a.assignment = &next
 	a.status.Assignment = &next
+	if a.cannotClose() && a.interrupt != nil {
+		a.interrupt() // the loop waits for mysqld's answer
+	}
 	a.Wake()
 	return nil
 }

@@ -155,14 +155,13 @@ func (a *Agent) sendAlarms(ctx context.Context) {
 			a.sendAlarm(ctx, next)
 			continue
 		}
-		var again <-chan time.Time
-		if isDue {
-			again = time.After(after)
+		if !isDue {
+			after = lookEvery // a lease ends while the loop waits for mysqld
 		}
 		select {
 		case <-ctx.Done():
 		case <-a.changed:
-		case <-again:
+		case <-time.After(after):
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /startupz", a.probe(func(time.Time) error { return a.started() }))
 	mux.HandleFunc("GET /livez", a.probe(a.alive))
-	mux.HandleFunc("GET /readyz", a.probe(func(time.Time) error { return a.ready() }))
+	mux.HandleFunc("GET /readyz", a.probe(a.ready))
 	mux.HandleFunc("GET /healthz", a.probe(a.loopRunning))
 	mux.Handle("GET /metrics", a.metricsHandler())
 	mux.HandleFunc("GET "+statusPath, a.operatorOnly(a.getStatus))
@@ -160,11 +160,19 @@ func (a *Agent) loopRunning(now time.Time) error {
 	return nil
 }
 
+// turnsFor is for how long a replica that served stays ready while the primary is replaced. Otherwise clients would wait for kubelet, which
+// looks every two seconds. Until the next primary takes writes, the replica does not fall behind.
+const turnsFor = time.Minute
+
 // ready returns an error unless Services may send clients to this member.
-func (a *Agent) ready() error {
+func (a *Agent) ready(now time.Time) error {
+	a.mu.Lock()
+	turns := now.Sub(a.turnsSince) < turnsFor
+	a.mu.Unlock()
 	status := a.Status()
-	if !status.Serves() {
-		return errors.New(string(status.State))
+	isTurning := status.State == replication.StateCatchingUp || status.State == replication.StatePromoting
+	if status.Serves() || turns && isTurning {
+		return nil
 	}
-	return nil
+	return errors.New(string(status.State))
 }

@@ -161,6 +161,43 @@ func TestProbesNeedNoCertificate(t *testing.T) {
 	}
 }
 
+// TestAReplicaStaysReadyWhileThePrimaryIsReplaced: clients need not wait for kubelet's next look. One that did not serve does not begin to.
+func TestAReplicaStaysReadyWhileThePrimaryIsReplaced(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[replication.State]bool{replication.StateReplicating: true, replication.StateCatchingUp: false} {
+		member := newAgent(t, newLayout(t), memberState())
+		follows := replication.Assignment{
+			Protocol: replication.Protocol, Role: replication.RoleReplica, Boot: member.Status().Boot,
+			Record: replication.Record{Epoch: 1, Revision: 1, Primary: "db-0", InSync: []string{"db-0", "db-1"}},
+		}
+		if err := member.Assign(follows); err != nil {
+			t.Fatal(err)
+		}
+		member.status.State = state
+		turns := follows
+		turns.Record = replication.Record{Epoch: 2, Revision: 2, FormerPrimary: "db-0", InSync: follows.Record.InSync}
+		if err := member.Assign(turns); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		for _, during := range []replication.State{replication.StateCatchingUp, replication.StatePromoting} {
+			member.status.State = during
+			if got := member.ready(now) == nil; got != want {
+				t.Errorf("it was %s and is %s now: ready is %t, want %t", state, during, got, want)
+			}
+			if member.ready(now.Add(turnsFor)) == nil {
+				t.Errorf("it was %s and is %s now: it is ready without end", state, during)
+			}
+		}
+		for _, during := range []replication.State{replication.StateStarting, replication.StateBroken, replication.StateErrant, replication.StateCloning} {
+			member.status.State = during
+			if member.ready(now) == nil {
+				t.Errorf("it was %s and is %s now: it is ready", state, during)
+			}
+		}
+	}
+}
+
 // TestAnAgentThatBeganWhileMysqldHung: mysqld has never answered this agent, but it is not starting.
 func TestAnAgentThatBeganWhileMysqldHung(t *testing.T) {
 	t.Parallel()
@@ -191,7 +228,7 @@ func TestProbesTellTheTruth(t *testing.T) {
 	observed.Server.SuperReadOnly = false
 	local := member.localView(observed)
 	member.publish(observed, local, replication.NextStep(local), followed{})
-	for what, err := range map[string]error{"started": member.started(), "alive": member.alive(now), "turning": member.loopRunning(now), "ready": member.ready()} {
+	for what, err := range map[string]error{"started": member.started(), "alive": member.alive(now), "turning": member.loopRunning(now), "ready": member.ready(now)} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -205,7 +242,7 @@ func TestProbesTellTheTruth(t *testing.T) {
 	member.answered = now
 	member.unanswered(errors.New("hangs"), followed{})
 	later := now.Add(hungAfter + 2*time.Second)
-	if err := member.ready(); err == nil {
+	if err := member.ready(now); err == nil {
 		t.Error("ready without mysqld")
 	}
 	if err := member.alive(now.Add(time.Second)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
@@ -49,6 +50,37 @@ func newSupervisedBy(t *testing.T, heard func(uint16, netip.AddrPort) (time.Dura
 	}
 	a.followStart()
 	return a, exited
+}
+
+// TestAReplacedPrimaryThatHangsIsKilledAtOnce: the loop may wait for its mysqld, and the members wait for its end.
+func TestAReplacedPrimaryThatHangsIsKilledAtOnce(t *testing.T) {
+	t.Parallel()
+	a, exited := newSupervised(t)
+	if err := a.announce(t.Context(), supervisor.Open); err != nil {
+		t.Fatal(err)
+	}
+	a.mysqld.Open = true
+	turns, interrupt := context.WithCancel(t.Context())
+	a.interrupt = interrupt
+	order := replication.Assignment{
+		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot,
+		Record: replication.Record{Epoch: 1, Revision: 1, Primary: "db-0", InSync: []string{"db-0", "db-1"}},
+	}
+	if err := a.Assign(order); err != nil || turns.Err() != nil {
+		t.Fatalf("the primary stays, %v, and the loop is interrupted: %v", err, turns.Err())
+	}
+	order.Role, order.Record = replication.RoleReplica, replication.Record{Epoch: 2, Revision: 2, FormerPrimary: "db-0", InSync: order.Record.InSync}
+	if err := a.Assign(order); err != nil || turns.Err() == nil {
+		t.Fatalf("it is replaced, %v, and the loop is not interrupted", err)
+	}
+	next, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	go a.takeTurns(next)
+	select {
+	case <-exited:
+	case <-next.Done():
+		t.Error("mysqld is not killed")
+	}
 }
 
 // TestAHungMysqldIsKilled: mysqld answered more than two minutes ago, and the loop has looked since.

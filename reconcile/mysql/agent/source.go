@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
@@ -72,8 +73,17 @@ func (a *Agent) keepForgetful(isForgetful bool) error {
 	return a.storeState(kept)
 }
 
-func (a *Agent) lookAtSource(ctx context.Context, assignment replication.Assignment) *replication.Source {
-	source, err := a.observeSource(ctx, assignment)
+// reconnectTimeout bounds a look at a primary that may be gone: the operator may have another assignment for this member meanwhile.
+const reconnectTimeout = 300 * time.Millisecond
+
+func (a *Agent) lookAtSource(ctx context.Context, local replication.Observed) *replication.Source {
+	limit := lookTimeout
+	if local.Reconnects() {
+		limit = reconnectTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	source, err := a.observeSource(ctx, *local.Assignment)
 	if err != nil {
 		return &replication.Source{Err: err.Error()}
 	}
@@ -97,9 +107,7 @@ func (a *Agent) observeSource(ctx context.Context, assignment replication.Assign
 		return replication.Source{}, err
 	}
 	defer remote.Close()
-	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	source, err := remote.ObserveSource(bounded)
+	source, err := remote.ObserveSource(ctx)
 	switch {
 	case err != nil:
 		return source, err

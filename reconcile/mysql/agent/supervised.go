@@ -243,7 +243,10 @@ func (a *Agent) announceOpen(ctx context.Context) error {
 
 // endHung orders the supervisor to kill a mysqld that hangs, and to start another one. kubelet would take longer, and send a SIGTERM first.
 func (a *Agent) endHung(ctx context.Context) {
-	if a.start == "" || a.alive(time.Now()) == nil && !a.cannotClose() {
+	a.mu.Lock()
+	isReplaced := a.cannotClose()
+	a.mu.Unlock()
+	if a.start == "" || a.alive(time.Now()) == nil && !isReplaced {
 		return
 	}
 	a.log.Info("mysqld has not answered, or no client could log in, for too long, so the supervisor kills it", "limit", hungAfter.String())
@@ -252,10 +255,9 @@ func (a *Agent) endHung(ctx context.Context) {
 	}
 }
 
-// cannotClose reports whether mysqld may take writes although the member is not the primary any more, and does not answer.
+// cannotClose reports whether mysqld may take writes although the member is not the primary any more, and does not answer. The caller must
+// hold the lock.
 func (a *Agent) cannotClose() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	return a.assignment != nil && a.assignment.Role == replication.RoleReplica && a.mysqld.Open && a.status.State == replication.StateStarting
 }
 

@@ -40,9 +40,19 @@ func stopErrant(server Server, message string) Step {
 	return step
 }
 
+// reconnectsFor is for how long a replica that has lost its connection asks whether the primary is back. The receiver itself tries only
+// once a second (SOURCE_CONNECT_RETRY).
+const reconnectsFor = 10 * time.Second
+
+// Reconnects reports whether the replica has lost the connection to its primary a short while ago.
+func (l Observed) Reconnects() bool {
+	channel := l.Server.Channel
+	return channel.IO == "Connecting" && channel.SQL == "Yes" && l.DisconnectedFor < reconnectsFor
+}
+
 // followStep keeps a running replica as its assignment demands.
-func followStep(a Assignment, server Server, unheard time.Duration) Step {
-	channel := server.Channel
+func followStep(a Assignment, local Observed) Step {
+	server, channel := local.Server, local.Server.Channel
 	switch {
 	case a.Acknowledge && !server.ReplicaAcks:
 		return Step{Verb: VerbStartAcknowledging, State: StateReplicating, Message: "starts acknowledging commits"}
@@ -53,7 +63,7 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 	case channel.IO == "No":
 		return receiveAgain(a, server)
 	case channel.IO != "Yes":
-		return reconnectStep(channel, unheard)
+		return reconnectStep(channel, local)
 	case channel.SQL != "Yes":
 		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "starts applying"}
 	case channel.LagSeconds == nil || *channel.LagSeconds > MaxServingLagSeconds:
@@ -82,11 +92,13 @@ func isConnectError(number int) bool {
 }
 
 // reconnectStep returns the step of a replica that tries to connect to its primary.
-func reconnectStep(channel Channel, unheard time.Duration) Step {
+func reconnectStep(channel Channel, local Observed) Step {
 	switch {
 	case channel.Refused():
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets up replication again: the primary refuses the account " + connectProblem(channel)}
-	case channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
+	case local.Reconnects() && local.sourceObserved():
+		return Step{Verb: VerbRestartReceiver, State: StateReplicating, Message: "connects to the primary, which is back"}
+	case channel.SQL == "Yes" && local.DisconnectedFor <= MaxServingLagSeconds*time.Second:
 		return Step{Verb: VerbNone, State: StateReplicating, Message: "continues to serve reads while it cannot reach the primary"}
 	}
 	return Step{Verb: VerbNone, State: StateCatchingUp, Message: "connects to the primary " + connectProblem(channel)}

@@ -169,8 +169,8 @@ func nextStep(local Observed) Step {
 	return step
 }
 
-// NeedsSource reports whether the next step depends on what the primary has. That is so for a replica whose replication does not run, and
-// for one that runs and has transactions of unknown origin.
+// NeedsSource reports whether the next step depends on what the primary has. That is so for a replica whose replication does not run, for
+// one that runs and has transactions of unknown origin, and for one that may connect again.
 func NeedsSource(local Observed) bool {
 	if local.Assignment == nil || local.Assignment.Role != RoleReplica || local.Assignment.Record.Primary == "" || !local.Server.SuperReadOnly {
 		return false
@@ -179,7 +179,7 @@ func NeedsSource(local Observed) bool {
 	if !channel.running() || !channel.follows(*local.Assignment) {
 		return true
 	}
-	return channel.IO == "Yes" && (local.IsForgetful || local.Known == nil || !errantNotPending(local.Server, *local.Known).Empty())
+	return local.Reconnects() || channel.IO == "Yes" && (local.IsForgetful || local.Known == nil || !errantNotPending(local.Server, *local.Known).Empty())
 }
 
 // unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits for the operator.
@@ -269,7 +269,7 @@ func replicaStep(a Assignment, local Observed) Step {
 	case server.Channel.running() && !server.Channel.follows(a):
 		return turnStep(a, local)
 	case server.Channel.running():
-		return followStep(a, server, local.DisconnectedFor)
+		return followStep(a, local)
 	case server.Channel.SQLErrno != 0 && local.Origin != OriginFresh:
 		return brokenApplier(server.Channel)
 	case a.Record.Primary == "":

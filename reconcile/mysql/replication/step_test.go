@@ -386,6 +386,10 @@ func TestFollowStep(t *testing.T) {
 			scene: acking().with(func(l *Observed) { l.Server.ReplicaAcks, l.Server.Channel.AckActive = true, true }), verb: VerbNone, state: StateReplicating},
 		"while the primary restarts, it continues to serve": {
 			scene: member(t).asReplica().following().with(cut(5 * time.Second)), verb: VerbNone, state: StateReplicating},
+		"when the primary is back, it connects at once": {
+			scene: member(t).asReplica().following().with(cut(reconnectsFor-1)).source("A:1-12", ""), verb: VerbRestartReceiver, state: StateReplicating},
+		"after a while, it leaves that to the receiver": {
+			scene: member(t).asReplica().following().with(cut(reconnectsFor)).source("A:1-12", ""), verb: VerbNone, state: StateReplicating},
 		"but not indefinitely": {
 			scene: member(t).asReplica().following().with(cut(MaxServingLagSeconds*time.Second + 1)), verb: VerbNone, state: StateCatchingUp, says: "Can't connect"},
 		"it starts a receiver again that only stopped": {
@@ -466,7 +470,8 @@ func TestNeedsSourceOnlyWhereItMatters(t *testing.T) {
 		"a replica that received one":                                {member(t).asReplica().following().received("B:1").knowing("A:1-10", ""), true},
 		"a member that waits for the choice of a primary":            {member(t).asReplica().with(func(l *Observed) { l.Assignment.Record.Primary = "" }), false},
 		"a replica that leaves another primary":                      {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }), true},
-		"a replica that cannot reach the primary, and may be errant": {member(t).asReplica().following().having("B:1").with(func(l *Observed) { l.Server.Channel.IO = "Connecting" }), false},
+		"a replica that cannot reach the primary, and may be errant": {member(t).asReplica().following().having("B:1").with(func(l *Observed) { l.Server.Channel.IO, l.DisconnectedFor = "Connecting", reconnectsFor }), false},
+		"a replica that has just lost its primary":                   {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.IO, l.DisconnectedFor = "Connecting", reconnectsFor-1 }), true},
 		"a replica that is connecting":                               {member(t).asReplica().following().with(func(l *Observed) { l.Server.Channel.IO, l.Server.Channel.SQL = "Connecting", "No" }), false},
 		"a stopped replica":                                          {member(t).asReplica().following().stopped(), true},
 		"a future replica":                                           {member(t).asReplica(), true},
