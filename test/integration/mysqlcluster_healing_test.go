@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,38 @@ func (s *site) leased(t *testing.T, name string, want bool) {
 		s.onVolume(t, name+"-0", func(v *memberVolume) { needs = v.last.Lease })
 		if (found.Status.LeaseSeconds > 0) != want || (needs > 0) != want || meta.IsStatusConditionTrue(found.Status.Conditions, "Reconciling") {
 			return fmt.Sprintf("a lease of %d seconds, the primary for %d replicas; %+v", found.Status.LeaseSeconds, needs, found.Status.Conditions)
+		}
+		return ""
+	})
+}
+
+// TestMySQLClusterConfirmsAPrimaryFirst: a primary without replicas has seconds, and the others may hang.
+func TestMySQLClusterConfirmsAPrimaryFirst(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root, replicas: 3")
+	s.settled(t, "db")
+	s.leased(t, "db", true)
+	n := s.node.network
+	n.mu.Lock()
+	primary := ""
+	for host := range n.running {
+		if strings.HasPrefix(host, "db-0.") {
+			primary = host
+		}
+	}
+	n.lonely, n.asked = map[string]bool{primary: true}, nil
+	n.mu.Unlock()
+	soon(t, func(context.Context) string {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		first := slices.Index(n.asked, "confirmed")
+		if first < 0 {
+			return "the primary has not been confirmed"
+		}
+		if first == 0 || n.asked[first-1] != primary {
+			t.Errorf("others were asked before the primary was confirmed: %v", n.asked)
 		}
 		return ""
 	})

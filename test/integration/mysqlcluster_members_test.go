@@ -29,6 +29,9 @@ type network struct {
 	running map[string]*simulatedMember
 	// cut are the hosts whose agents do not answer the operator.
 	cut map[string]bool
+	// lonely are the hosts whose leases end soon. asked are those that the operator has asked, and "confirmed" where it has confirmed one.
+	lonely map[string]bool
+	asked  []string
 	// barred are the accounts that no client can log in to, by mysqld's version.
 	barred map[string]replication.Accounts
 }
@@ -210,6 +213,10 @@ func (m *simulatedMember) assign(next replication.Assignment) bool {
 	if replication.Accept(m.volume.held, m.volume.last, m.boot, next) != nil {
 		return false
 	}
+	if next.ConfirmedAt > 0 {
+		m.network.asked = append(m.network.asked, "confirmed")
+	}
+	next.ConfirmedAt = 0
 	m.volume.held, m.volume.heldRole, m.volume.last, m.assignment = next.Record, next.Role, &next, &next
 	return true
 }
@@ -218,6 +225,7 @@ func (m *simulatedMember) assign(next replication.Assignment) bool {
 func (m *simulatedMember) status() replication.Status {
 	m.network.mu.Lock()
 	defer m.network.mu.Unlock()
+	m.network.asked = append(m.network.asked, m.host)
 	under := replication.Version{}
 	if m.assignment != nil {
 		under = m.assignment.Record.Version()
@@ -251,7 +259,11 @@ func (m *simulatedMember) status() replication.Status {
 		status.Closed = &under
 	}
 	if m.assignment != nil && m.assignment.Lease > 0 {
-		status.Lease = &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: m.assignment.Lasts(), IsHeard: true}
+		left := m.assignment.Lasts()
+		if m.network.lonely[m.host] {
+			left = time.Second
+		}
+		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: left, IsHeard: true}
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred

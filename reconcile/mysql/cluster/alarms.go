@@ -21,7 +21,7 @@ import (
 const (
 	// alarmsEvery and alarmBurst limit how many passes the members of one cluster can cause by alarms.
 	alarmsEvery = time.Second / 2
-	alarmBurst  = 10 // a takeover takes fewer
+	alarmBurst  = 30 // a takeover takes fewer
 	// alarmClients is how many members can send alarms at once: those of all clusters may miss the same node.
 	alarmClients = 512
 	// alarmTime is how long an alarm may take. It is shorter than the time in which a term must end.

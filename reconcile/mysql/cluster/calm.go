@@ -99,8 +99,13 @@ func (s *restingCluster) holds(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	members := slices.Clone(s.view.Members)
-	answered := func(string) bool { return false }
-	askAgents(ctx, members, targets{agents: s.agents, primary: s.view.Record.Primary, addresses: s.addresses, isLate: answered})
+	limit := func(string) time.Duration { return lookTimeout }
+	all := targets{agents: s.agents, primary: s.view.Record.Primary, addresses: s.addresses, limit: limit}
+	all.askPrimary(ctx, members)
+	if slices.ContainsFunc(members, func(member replication.Member) bool { return member.Status != nil && lacksLease(*member.Status) }) {
+		return false // the pass confirms it before it asks the others
+	}
+	all.askOthers(ctx, members)
 	return s.stillHolds(members)
 }
 

@@ -5,13 +5,11 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
@@ -60,12 +58,10 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	if err := r.confirmAbsent(ctx, client, cluster, &seen); err != nil {
 		return seen, err
 	}
-	askAgents(ctx, seen.members, targets{
-		agents: agents, primary: cluster.Status.Primary, addresses: seen.addresses(),
-		isLate: func(member string) bool {
-			return hurries(cluster.Status, seen.now) && r.memory.failures.IsTimed(keyOf(cluster), unheard(member))
-		},
-	})
+	all := targets{agents: agents, primary: cluster.Status.Primary, addresses: seen.addresses(), limit: r.limits(cluster, seen.now)}
+	all.askPrimary(ctx, seen.members)
+	r.confirmFirst(ctx, client, cluster, seen, agents)
+	all.askOthers(ctx, seen.members)
 	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)
 	r.memory.noteSilent(cluster, seen.members, seen.now, r.now())
 	return seen, nil
@@ -178,90 +174,6 @@ func scaleOf(seen observed) int {
 		return 0
 	}
 	return int(*seen.set.Spec.Replicas)
-}
-
-// targets is how to ask the members of a cluster.
-type targets struct {
-	agents  *agent.Client
-	primary string
-	// addresses are those of the members' Pods, in the order of the members.
-	addresses []string
-	// isLate reports whether a member did not answer the last time, and a takeover should not wait for it.
-	isLate func(member string) bool
-}
-
-// lateTimeout bounds a request to such an agent: each pass of a takeover waits for it.
-const lateTimeout = agentTimeout / 8
-
-// askAgents fills in each member's report of itself: first the primary's, then the others' in parallel, so that a replica's transactions
-// can be compared with what the primary had before.
-func askAgents(ctx context.Context, members []replication.Member, of targets) {
-	for i := range members {
-		if members[i].Name == of.primary {
-			of.ask(ctx, i, &members[i])
-		}
-	}
-	var all sync.WaitGroup
-	for i := range members {
-		if members[i].Name != of.primary {
-			all.Go(func() { of.ask(ctx, i, &members[i]) })
-		}
-	}
-	all.Wait()
-}
-
-// noteUnheard notes for how long the members have not answered that did not answer now, and for how long those have not stopped to
-// acknowledge that must.
-func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Record, seen *observed) {
-	for i := range seen.members {
-		member := &seen.members[i]
-		isUnfenced := record.FormerPrimary != "" && member.Status != nil && !member.Status.IsSilent(record)
-		if isUnfenced {
-			member.UnfencedFor = r.memory.failures.Waited(key, unfenced(member.Name), seen.now)
-		} else {
-			r.memory.failures.End(key, unfenced(member.Name))
-		}
-		if member.Status != nil {
-			r.memory.failures.End(key, unheard(member.Name))
-			continue
-		}
-		member.UnheardFor = r.memory.failures.Waited(key, unheard(member.Name), seen.now) + r.now().Sub(seen.now)
-	}
-}
-
-// forgetUnheard forgets for how long members have not answered, because the operator does not ask them at present.
-func (r *reconciler) forgetUnheard(cluster v1.MySQLCluster) {
-	for _, name := range append(slices.Clone(cluster.Status.InSync), cluster.Status.FormerPrimary) {
-		r.memory.failures.End(keyOf(cluster), unheard(name))
-		r.memory.failures.End(keyOf(cluster), unfenced(name))
-	}
-}
-
-// unheard names a member that does not answer in the memory of the operator.
-func unheard(member string) string { return "unheard " + member }
-
-// unfenced names a member that has not stopped acknowledging there.
-func unfenced(member string) string { return "unfenced " + member }
-
-func (t targets) ask(ctx context.Context, at int, member *replication.Member) {
-	if !member.Pod {
-		return
-	}
-	member.Unreachable = "its Pod has no address yet"
-	if t.addresses[at] == "" {
-		return
-	}
-	if t.isLate(member.Name) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, lateTimeout)
-		defer cancel()
-	}
-	status, err := t.agents.Status(ctx, agent.Target{Address: t.addresses[at], Host: member.Host})
-	if err != nil {
-		member.Unreachable = err.Error()
-		return
-	}
-	member.Unreachable, member.Status = "", &status
 }
 
 // addresses returns the IP addresses of the members' agents, in the order of the members; empty where no agent runs.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -20,6 +21,8 @@ const (
 	stepEvery = time.Second
 	calmEvery = 10 * time.Second
 	helpEvery = 5 * time.Second
+	// missedEvery is how soon to ask again a primary that has just not answered.
+	missedEvery = 200 * time.Millisecond
 	// As long as nothing changes and no member answers, the time between two looks grows up to a limit. It doubles up to unwatchedLimit if
 	// no watch reports the end of the problem, and grows fourfold up to watchedLimit if one does.
 	unwatchedLimit = 30 * time.Second
@@ -116,7 +119,7 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 		ready:     isAtRest(status) && !r.lacksAcks() && !r.lacksLease(),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
 		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(children.NamesOf(r.cluster), r.seen)) > 0,
-		due:       untilLate(r.seen),
+		due:       r.due(),
 	}
 	if r.matched {
 		ahead.due = stepEvery // to see whether the primary did it
@@ -130,6 +133,24 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 	return ahead
 }
 
+// due returns the time until something happens that no watch and no alarm reports; zero for nothing.
+func (r passResult) due() time.Duration {
+	if r.hasMissedPrimary() {
+		return missedEvery
+	}
+	return sooner(untilLate(r.seen), view(r.cluster, r.seen).LeaseEndsIn())
+}
+
+// hasMissedPrimary reports whether the primary has not answered a short while ago, and did before. One request may be lost.
+func (r passResult) hasMissedPrimary() bool {
+	for _, member := range r.seen.members {
+		if member.Name == r.cluster.Status.Primary {
+			return member.Pod && member.Status == nil && member.UnheardFor < replication.UnheardLeast
+		}
+	}
+	return false
+}
+
 // lacksAcks reports whether the primary gets too few acknowledgements right now.
 func (r passResult) lacksAcks() bool {
 	primary := r.primaryStatus()
@@ -139,7 +160,11 @@ func (r passResult) lacksAcks() bool {
 // lacksLease reports whether the primary leads only because the operator confirms it.
 func (r passResult) lacksLease() bool {
 	primary := r.primaryStatus()
-	return primary != nil && primary.Lease.IsShort() && primary.Lease.Needs > 0
+	return primary != nil && lacksLease(*primary)
+}
+
+func lacksLease(primary replication.Status) bool {
+	return primary.Lease.IsShort() && primary.Lease.Needs > 0
 }
 
 // sooner returns the shorter of two times; zero and less mean never.

@@ -134,8 +134,9 @@ type Note struct {
 // Decide returns what must be true next.
 func Decide(c Cluster) Decision {
 	decision := decide(c)
-	// Reads must be routed correctly while the record changes, regardless of the rest of the decision.
-	decision.ReadFromPrimary = c.servingReplicas() == 0
+	// Reads must be routed correctly while the record changes, regardless of the rest of the decision. While a primary is replaced, they
+	// stay at the replicas.
+	decision.ReadFromPrimary = c.servingReplicas() == 0 && c.Record.FormerPrimary == ""
 	return decision
 }
 

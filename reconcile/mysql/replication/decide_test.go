@@ -479,11 +479,12 @@ func TestDecideRoutesReads(t *testing.T) {
 		story       *story
 		fromPrimary bool
 	}{
-		"replicas serve reads":                     {healthy(t, 2, 1), false},
-		"a single member serves reads itself":      {healthy(t, 1, 0), true},
-		"no replica serves: the primary must":      {healthy(t, 2, 1).hears(1, StateCatchingUp), true},
-		"also while the record changes":            {func() *story { s := healthy(t, 1, 0); s.c.Record.InSync = nil; return s }(), true},
-		"a replica that is leaving does not count": {func() *story { s := healthy(t, 2, 0); s.c.Replicas = 1; return s }(), true},
+		"replicas serve reads":                                     {healthy(t, 2, 1), false},
+		"a single member serves reads itself":                      {healthy(t, 1, 0), true},
+		"no replica serves: the primary must":                      {healthy(t, 2, 1).hears(1, StateCatchingUp), true},
+		"also while the record changes":                            {func() *story { s := healthy(t, 1, 0); s.c.Record.InSync = nil; return s }(), true},
+		"while the primary is replaced, they stay at the replicas": {awaiting(t, 2, 1, 0), false},
+		"a replica that is leaving does not count":                 {func() *story { s := healthy(t, 2, 0); s.c.Replicas = 1; return s }(), true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

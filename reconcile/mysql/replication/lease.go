@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -118,6 +119,16 @@ func (a Assignment) ConfirmedFor(now Status) Assignment {
 	return a
 }
 
+// Confirmation returns what this primary follows already, confirmed; nil if it needs no confirmation, or follows another record.
+func (s Status) Confirmation(record Record) *Assignment {
+	if !s.confirmed() || !s.Assignment.Record.Equal(record) || !s.Assignment.mustConfirm(s) {
+		return nil
+	}
+	again := *s.Assignment
+	again.ConfirmedAt = s.Clock
+	return &again
+}
+
 // engage records that the primary has a lease, or a shorter one, and does not depend on the operator for it. What it has must come from an
 // assignment of this very record (raise).
 func engage(c Cluster) Record {
@@ -140,10 +151,10 @@ func (s Status) leaseFor(acks int) int {
 	return order.LeaseSeconds
 }
 
-// extend records that the lease of the primary may last longer.
+// extend records that the lease of the primary may last longer. While it does not answer, it cannot be assigned that.
 func extend(c Cluster) Record {
 	next := c.Record
-	if next.LeaseSeconds > 0 {
+	if next.LeaseSeconds > 0 && c.primaryStatus() != nil {
 		next.LeaseSeconds = max(next.LeaseSeconds, c.wantedLease())
 	}
 	return next
@@ -158,8 +169,9 @@ func release(c Cluster) Record {
 	return next
 }
 
-// unheardLeast is for how long a primary has not answered the operator if nothing answers for it. Replicas say for how long in all.
-const unheardLeast = 2 * time.Second
+// UnheardLeast is for how long a primary has not answered the operator if nothing answers for it: one request may be lost. Replicas say for
+// how long in all.
+const UnheardLeast = 2 * time.Second
 
 // primaryLost describes a primary that does not answer, and from which the replicas get nothing; empty if that is not so, or if it may lead
 // without a lease. All replicas in sync that answer must have got nothing: one that has follows a primary that works.
@@ -167,7 +179,7 @@ func (c Cluster) primaryLost() string {
 	primary, found := c.member(c.Record.Primary)
 	limit := max(LostAfter, c.Limits.Unreachable)
 	if primary.IsRunning { // Kubernetes does not start it again
-		limit = min(unheardLeast, c.Limits.Unreachable)
+		limit = min(UnheardLeast, c.Limits.Unreachable)
 	}
 	if !found || c.Record.LeaseSeconds == 0 || primary.Status != nil || primary.UnheardFor < limit {
 		return ""
@@ -179,15 +191,34 @@ func (c Cluster) primaryLost() string {
 	return fmt.Sprintf("the primary %s does not answer, and the replicas have got nothing from it for more than %d seconds", primary.Name, int(c.Limits.Unreachable.Seconds()))
 }
 
-// leaseHasEnded reports whether the former primary certainly has no lease any more.
-func (c Cluster) leaseHasEnded() bool {
-	silent := 0
+// silentFor is for how long so many members have been silent that the former primary can have no evidence; 0 if too few are.
+func (c Cluster) silentFor() time.Duration {
+	var silent []time.Duration
 	for _, member := range c.Members {
-		if member.Name != c.Record.FormerPrimary && c.Record.Acknowledges(member.Name) && member.SilentFor >= c.Record.leaseLimit() {
-			silent++
+		if member.Name != c.Record.FormerPrimary && c.Record.Acknowledges(member.Name) && member.SilentFor > 0 {
+			silent = append(silent, member.SilentFor)
 		}
 	}
-	return c.Record.LeaseSeconds > 0 && silent >= c.Record.witnessesNeeded()
+	slices.Sort(silent)
+	first := len(silent) - c.Record.witnessesNeeded()
+	if first < 0 || first >= len(silent) {
+		return 0
+	}
+	return silent[first]
+}
+
+// leaseHasEnded reports whether the former primary certainly has no lease any more.
+func (c Cluster) leaseHasEnded() bool {
+	return c.Record.LeaseSeconds > 0 && c.silentFor() >= c.Record.leaseLimit()
+}
+
+// LeaseEndsIn returns after which time the former primary certainly has no lease any more; 0 if that is now, or not known.
+func (c Cluster) LeaseEndsIn() time.Duration {
+	silent := c.silentFor()
+	if c.Record.FormerPrimary == "" || c.Record.LeaseSeconds == 0 || silent == 0 {
+		return 0
+	}
+	return max(0, c.Record.leaseLimit()-silent)
 }
 
 // leaseLimit is after which time without evidence the lease of a primary has certainly ended.

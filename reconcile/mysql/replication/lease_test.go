@@ -65,11 +65,11 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 		want  Record
 	}{
 		"the replicas stop acknowledging first": {
-			unreachable(t, 3, 1, unheardLeast), leased(fencing(1, whole...))},
+			unreachable(t, 3, 1, UnheardLeast), leased(fencing(1, whole...))},
 		"a pair": {
-			unreachable(t, 2, 1, unheardLeast), leased(fencing(1, whole[:2]...))},
+			unreachable(t, 2, 1, UnheardLeast), leased(fencing(1, whole[:2]...))},
 		"it has not answered for a moment": {
-			unreachable(t, 3, 1, unheardLeast-1), leased(rec(1, 1, whole...))},
+			unreachable(t, 3, 1, UnheardLeast-1), leased(rec(1, 1, whole...))},
 		"a replica got something less long ago": {
 			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[1].Status.SourceSilentSeconds-- }), leased(rec(1, 1, whole...))},
 		"Kubernetes starts its Pod again": {
@@ -109,7 +109,12 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 		"with one of four replicas it could not, because it needs two": {
 			awaiting(t, 5, 2, over).with(func(c *Cluster) { c.Members[4].SilentFor = 0 }), chosen(2, five[1:]...)},
 		"it had no lease": {
-			awaiting(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.LeaseSeconds = 0 }), fencing(1, whole...)},
+			awaiting(t, 3, 1, time.Hour).with(func(c *Cluster) {
+				c.Record.LeaseSeconds = 0
+				for _, member := range c.Members[1:] {
+					member.Status.Last.Record.LeaseSeconds = 0
+				}
+			}), fencing(1, whole...)},
 		"it is back and continues: its next lease is not recorded yet": {
 			awaiting(t, 3, 1, over).silent(2).hears(0, StateCatchingUp, stopped(leased(fencing(1, whole...))), closed, has("A:1-12")),
 			Record{Epoch: 2, Revision: 3, Primary: "db-0", InSync: whole, RequiredAcks: 1}},
@@ -121,6 +126,11 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 		})
 	}
 	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "8 seconds")
+	for silent, want := range map[time.Duration]time.Duration{0: 0, time.Second: over - time.Second, over: 0, 2 * over: 0} {
+		if got := awaiting(t, 3, 1, silent).c.LeaseEndsIn(); got != want {
+			t.Errorf("silent for %s: the lease ends in %s, want %s", silent, got, want)
+		}
+	}
 	if note := Decide(awaiting(t, 3, 1, over-1).c).Note; note.Request != "" {
 		t.Errorf("users may ask for %q, although the lease ends first", note.Request)
 	}
@@ -128,7 +138,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 	if note := Decide(late.c).Note; note.Request != "db-0.2.2" {
 		t.Errorf("users may ask for %q", note.Request)
 	}
-	wantNote(t, unreachable(t, 3, 1, unheardLeast), ReasonReplacingPrimary, false, "db-0 does not answer", "got nothing from it")
+	wantNote(t, unreachable(t, 3, 1, UnheardLeast), ReasonReplacingPrimary, false, "db-0 does not answer", "got nothing from it")
 }
 
 func TestDecideRecordsLeases(t *testing.T) {
@@ -184,6 +194,8 @@ func TestDecideRecordsLeases(t *testing.T) {
 			}), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
 		"a primary may be unreachable for longer": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Limits.Unreachable = ShortLeaseSeconds, 30*time.Second }), lasting(31, rec(1, 1, whole[:3]...))},
+		"while the primary does not answer, it cannot last longer": {
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Members[0].Status = ShortLeaseSeconds, nil }), lasting(ShortLeaseSeconds, rec(1, 1, pair...))},
 		"it was short, and no replica can be away any more": {
 			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, pair...))},
 		"a stronger promise needs another lease": {
@@ -254,6 +266,33 @@ func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 	}
 	if !lower.contradicts(&assigned) || !brief.contradicts(&assigned) {
 		t.Error("one revision allows two leases")
+	}
+}
+
+// TestConfirmationOfWhatAPrimaryFollows: it must not wait for what the other members say.
+func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
+	t.Parallel()
+	record := lasting(ShortLeaseSeconds, rec(1, 1, "db-0", "db-1", "db-2"))
+	order := Assignment{Role: RolePrimary, Record: record, Boot: "first", Acks: 1, Lease: 1, LeaseSeconds: ShortLeaseSeconds}
+	short := func() Status {
+		follows := order
+		return Status{State: StateWriting, Boot: "first", Assignment: &follows, Clock: time.Hour, Lease: &Lease{Needs: 1, Lasts: order.Lasts(), Left: time.Second}}
+	}
+	if again := short().Confirmation(record); again == nil || again.ConfirmedAt != time.Hour || again.contradicts(&order) {
+		t.Errorf("it gets %+v", again)
+	}
+	for what, change := range map[string]func(*Status){
+		"replicas are connected":       func(s *Status) { s.Lease.Left = order.Lasts() },
+		"it has no assignment":         func(s *Status) { s.Assignment = nil },
+		"it follows an earlier record": func(s *Status) { s.Assignment.Record.Revision-- },
+		"its mysqld has started again": func(s *Status) { s.Boot = "second" },
+		"it is a replica":              func(s *Status) { s.Assignment.Role = RoleReplica },
+	} {
+		status := short()
+		change(&status)
+		if again := status.Confirmation(record); again != nil {
+			t.Errorf("%s: it gets %+v", what, again)
+		}
 	}
 }
 

@@ -4,12 +4,50 @@ import "time"
 
 // A lease lasts for some seconds, in which the operator may make a pass. The supervisor ends mysqld within the next second.
 
+// limits are what the user wants: a patient one makes all leases last longer.
+func (w *world) limits() Limits {
+	limits := usual()
+	if w.isPatient {
+		limits.Unreachable = 30 * time.Second
+	}
+	return limits
+}
+
 // lasts is how many seconds of the world a lease lasts.
 func (w *world) lasts(leaseSeconds int) int {
-	if leaseSeconds == ShortLeaseSeconds {
+	switch leaseSeconds {
+	case ShortLeaseSeconds:
 		return w.shortLease
+	case LongLeaseSeconds:
+		return w.longLease
 	}
-	return w.longLease
+	return w.longLease + 5
+}
+
+// heldLease is what an agent knows of the lease of its mysqld's start.
+type heldLease struct {
+	start, needs, lasts int
+}
+
+// lease is what the agent knows of the lease of the mysqld that runs.
+func (m *simulated) lease() heldLease {
+	if m.agent.lease.start != m.sql.start {
+		return heldLease{start: m.sql.start}
+	}
+	return m.agent.lease
+}
+
+// leads asks the supervisor to replace the lease, and reports whether the agent knows that it did. The supervisor may do it and not answer.
+func (w *world) leads(m *simulated, needs, lasts, since int) bool {
+	isDone := w.random.IntN(6) > 0 && w.replaceLease(m, needs, lasts, since)
+	known := m.lease()
+	if isDone && w.random.IntN(6) > 0 {
+		m.agent.lease = heldLease{m.sql.start, needs, lasts}
+		return true
+	}
+	known.needs, known.lasts = min(known.needs, needs), max(known.lasts, lasts)
+	m.agent.lease = known
+	return false
 }
 
 // pass lets time pass.
@@ -47,11 +85,8 @@ func (w *world) connected(m *simulated) int {
 	return count
 }
 
-// leads replaces the lease of a mysqld, and reports whether it has one that lasts. The supervisor may not answer.
-func (w *world) leads(m *simulated, needs, lasts, since int) bool {
-	if w.random.IntN(4) == 0 {
-		return false
-	}
+// replaceLease simulates a supervisor that replaces the lease of a mysqld, unless it would end at once.
+func (w *world) replaceLease(m *simulated, needs, lasts, since int) bool {
 	if w.connected(m) >= needs {
 		since = w.clock
 	}
@@ -93,5 +128,5 @@ func (s *silences) observe(w *world, member Member, record Record) time.Duration
 	case !found:
 		s.since[member.Name], since = w.clock, w.clock
 	}
-	return record.leaseLimit() * time.Duration(w.clock-since) / time.Duration(w.lasts(record.LeaseSeconds)+1)
+	return (seconds(record.LeaseSeconds) + 2*time.Second) * time.Duration(w.clock-since) / time.Duration(w.lasts(record.LeaseSeconds)+1)
 }

@@ -125,6 +125,7 @@ type sidecar struct {
 	startingAt int
 	hearsAt    int
 	confirmed  int // the time after which the operator confirmed
+	lease      heldLease
 	pending    *Step
 	view       Observed
 	viewStart  int
@@ -293,10 +294,10 @@ func (w *world) look(m *simulated) {
 	}
 	if order := a.assignment; order != nil && order.Role == RolePrimary && m.writable() {
 		confirmed := m.agent.confirmed
-		if order.Record.LeaseSeconds == 0 && m.sql.leaseNeeds < order.Lease {
+		if order.Record.LeaseSeconds == 0 && m.lease().needs < order.Lease {
 			confirmed = -w.longLease - 1
 		}
-		if w.leads(m, order.Lease, order.LeaseSeconds, confirmed) && m.sql.leaseNeeds > 0 && w.connected(m) >= m.sql.leaseNeeds {
+		if w.leads(m, order.Lease, order.LeaseSeconds, confirmed) && order.Lease > 0 && w.connected(m) >= m.sql.leaseNeeds {
 			m.vol.leasedUnder = order.Record.Version()
 		}
 	}
@@ -363,14 +364,14 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 	if seen.SuperReadOnly {
 		a.status.Closed = &under
 	}
-	if order := a.assignment; m.sql.leaseNeeds > 0 || order != nil && order.Lease > 0 {
+	if order := a.assignment; m.lease().needs > 0 || order != nil && order.Lease > 0 {
 		since := max(m.sql.leaseSince, a.confirmed)
-		length := m.sql.leaseLasts
-		if m.sql.leaseNeeds == 0 {
-			length = order.LeaseSeconds
+		known := m.lease()
+		if known.needs == 0 {
+			known.lasts = order.LeaseSeconds
 		}
-		lasts, all := seconds(length), w.lasts(length)
-		a.status.Lease = &Lease{Needs: m.sql.leaseNeeds, Lasts: lasts, Left: lasts * time.Duration(all-w.clock+since) / time.Duration(all), IsHeard: w.clock-m.sql.leaseSince <= 1}
+		lasts, all := seconds(known.lasts), w.lasts(known.lasts)
+		a.status.Lease = &Lease{Needs: known.needs, Lasts: lasts, Left: lasts * time.Duration(all-w.clock+since) / time.Duration(all), IsHeard: w.clock-m.sql.leaseSince <= 1}
 	}
 }
 

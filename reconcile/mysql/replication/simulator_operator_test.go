@@ -41,7 +41,7 @@ func (w *world) operate() {
 }
 
 func (w *world) beginPass(p *pass) {
-	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Limits: usual(), Durability: w.policy, Request: w.request, WantsLease: w.wantsLease}
+	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Limits: w.limits(), Durability: w.policy, Request: w.request, WantsLease: w.wantsLease}
 	version := w.version
 	if p.stale {
 		seen.Record, version = w.stale, -1
@@ -74,7 +74,7 @@ func (w *world) ask(p *pass) {
 		if status.State == StateStarting {
 			status.StartingSeconds = int(usual().NotReady.Seconds()) * (w.clock - m.agent.startingAt) / w.patience
 		} else {
-			status.SourceSilentSeconds = int(usual().Unreachable.Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
+			status.SourceSilentSeconds = int(w.limits().Unreachable.Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
 		}
 		status.Clock = time.Duration(w.clock)
 		member.Status, m.heard = &status, w.clock
@@ -390,7 +390,7 @@ func (w *world) weakness() string {
 	if w.record.Primary == "" {
 		return "it has no primary"
 	}
-	if wanted := (Cluster{Record: w.record, Limits: usual()}).wantedLease(); w.wantsLease && w.record.RequiredAcks > 0 && w.record.LeaseSeconds != wanted {
+	if wanted := (Cluster{Record: w.record, Limits: w.limits()}).wantedLease(); w.wantsLease && w.record.RequiredAcks > 0 && w.record.LeaseSeconds != wanted {
 		return fmt.Sprintf("the lease lasts for %d seconds, and should for %d", w.record.LeaseSeconds, wanted)
 	}
 	for _, m := range w.members[:w.replicas] {

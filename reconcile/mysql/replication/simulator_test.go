@@ -109,12 +109,12 @@ type world struct {
 
 	operator pass
 	// wantsLease and isPaused are what the user wants. silences is what the operator remembers.
-	wantsLease, isPaused bool
-	silences             silences
-	note                 *Note  // the operator's last note
-	stale                Record // an earlier record, which a restarted operator may still see
-	log                  []string
-	violation            string
+	wantsLease, isPaused, isPatient bool
+	silences                        silences
+	note                            *Note  // the operator's last note
+	stale                           Record // an earlier record, which a restarted operator may still see
+	log                             []string
+	violation                       string
 }
 
 type gtidOf struct {
@@ -376,7 +376,8 @@ func (w *world) fault() {
 		w.operator, w.silences = pass{stale: w.random.IntN(3) == 0}, silences{}
 	case 9, 10:
 		w.replicas, w.wantsLease, w.isPaused = w.size(), w.random.IntN(4) > 0, w.random.IntN(6) == 0
-		w.say("wanted: %d, with leases: %t, paused: %t", w.replicas, w.wantsLease, w.isPaused)
+		w.isPatient = w.random.IntN(4) == 0
+		w.say("wanted: %d, with leases: %t, paused: %t, patient: %t", w.replicas, w.wantsLease, w.isPaused, w.isPatient)
 	case 11:
 		w.loseVolume(m)
 	case 12:

@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// targets is how to ask the members of a cluster.
+type targets struct {
+	agents  *agent.Client
+	primary string
+	// addresses are those of the members' Pods, in the order of the members.
+	addresses []string
+	// limit is how long to wait for a member's answer.
+	limit func(member string) time.Duration
+}
+
+// limits returns how long a pass waits for each member's answer.
+func (r *reconciler) limits(cluster v1.MySQLCluster, now time.Time) func(string) time.Duration {
+	return func(member string) time.Duration {
+		isReplaced := hurries(cluster.Status, now) && cluster.Status.Takeovers[len(cluster.Status.Takeovers)-1].From == member
+		return timeoutOf(isReplaced, r.memory.failures.IsTimed(keyOf(cluster), unheard(member)))
+	}
+}
+
+// timeoutOf returns how long to wait for the answer of a member that is replaced as the primary or not, and did not answer the last time or
+// did. Each pass of a takeover waits for it.
+func timeoutOf(isReplaced, isUnheard bool) time.Duration {
+	switch {
+	case !isUnheard:
+		return agentTimeout
+	case isReplaced:
+		return agentTimeout / 8
+	}
+	return agentTimeout / 2
+}
+
+// askPrimary fills in the primary's report of itself. The others are asked later, so that a replica's transactions can be compared with
+// what the primary had before.
+func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
+	for i := range members {
+		if members[i].Name == t.primary {
+			t.ask(ctx, i, &members[i])
+		}
+	}
+}
+
+// askOthers fills in the reports of the other members, in parallel.
+func (t targets) askOthers(ctx context.Context, members []replication.Member) {
+	var all sync.WaitGroup
+	for i := range members {
+		if members[i].Name != t.primary {
+			all.Go(func() { t.ask(ctx, i, &members[i]) })
+		}
+	}
+	all.Wait()
+}
+
+// confirmFirst confirms a primary whose lease ends soon before the others are asked: they may hang, and a pass waits for them. The pass
+// reports what fails here, because it confirms the primary again.
+func (r *reconciler) confirmFirst(ctx context.Context, client *reconcile.Client, cluster v1.MySQLCluster, seen observed, agents *agent.Client) {
+	for i, member := range seen.members {
+		if member.Name != cluster.Status.Primary || member.Status == nil {
+			continue
+		}
+		if again := member.Status.Confirmation(recordOf(cluster.Status)); again != nil {
+			to := agent.Target{Address: seen.addresses()[i], Host: member.Host}
+			_, _ = r.assign(ctx, client, agents, action{verb: verbAssign, name: member.Name, to: to, assignment: *again, relaxes: true})
+		}
+	}
+}
+
+// noteUnheard notes for how long the members have not answered that did not answer now, and for how long those have not stopped to
+// acknowledge that must.
+func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Record, seen *observed) {
+	for i := range seen.members {
+		member := &seen.members[i]
+		isUnfenced := record.FormerPrimary != "" && member.Status != nil && !member.Status.IsSilent(record)
+		if isUnfenced {
+			member.UnfencedFor = r.memory.failures.Waited(key, unfenced(member.Name), seen.now)
+		} else {
+			r.memory.failures.End(key, unfenced(member.Name))
+		}
+		if member.Status != nil {
+			r.memory.failures.End(key, unheard(member.Name))
+			continue
+		}
+		member.UnheardFor = r.memory.failures.Waited(key, unheard(member.Name), seen.now)
+	}
+}
+
+// forgetUnheard forgets for how long members have not answered, because the operator does not ask them at present.
+func (r *reconciler) forgetUnheard(cluster v1.MySQLCluster) {
+	for _, name := range append(slices.Clone(cluster.Status.InSync), cluster.Status.FormerPrimary) {
+		r.memory.failures.End(keyOf(cluster), unheard(name))
+		r.memory.failures.End(keyOf(cluster), unfenced(name))
+	}
+}
+
+// unheard names a member that does not answer in the memory of the operator.
+func unheard(member string) string { return "unheard " + member }
+
+// unfenced names a member that has not stopped acknowledging there.
+func unfenced(member string) string { return "unfenced " + member }
+
+func (t targets) ask(ctx context.Context, at int, member *replication.Member) {
+	if !member.Pod {
+		return
+	}
+	member.Unreachable = "its Pod has no address yet"
+	if t.addresses[at] == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.limit(member.Name))
+	defer cancel()
+	status, err := t.agents.Status(ctx, agent.Target{Address: t.addresses[at], Host: member.Host})
+	if err != nil {
+		member.Unreachable = err.Error()
+		return
+	}
+	member.Unreachable, member.Status = "", &status
+}
