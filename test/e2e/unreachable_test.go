@@ -33,7 +33,7 @@ func TestUnreachablePrimaryIsReplaced(t *testing.T) {
 	p.leads(1, 2)
 	p.goesOn(w)
 	t.Logf("frozen: clients write again after %s", time.Since(began))
-	p.hasEvent("ReplacingPrimary", "the primary "+p.cluster+"-0 has not answered")
+	p.hasEvent("ReplacingPrimary", "the primary "+p.cluster+"-0 does not answer")
 	thaw()
 	p.hasAnother(p.cluster+"-0", first)
 	p.settled(2)

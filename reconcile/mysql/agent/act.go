@@ -21,6 +21,7 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	}
 	bounded, cancel := context.WithTimeout(ctx, verbTimeout)
 	defer cancel()
+	a.receiver = a.receiver.after(step.Verb, startedReceiver{at: time.Now(), start: a.start, acks: local.Server.ReplicaAcks})
 	if step.Verb == replication.VerbAcceptWrites {
 		return a.acceptWrites(bounded, *local.Assignment)
 	}
@@ -49,6 +50,28 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 		return fmt.Errorf("unknown verb %q", step.Verb)
 	}
 	return speak(bounded)
+}
+
+// startedReceiver is the receiver that the agent has started last: when, for which start of mysqld, and whether to acknowledge.
+type startedReceiver struct {
+	at    time.Time
+	start string
+	acks  bool
+}
+
+// after returns next if the verb starts a receiver.
+func (r startedReceiver) after(verb replication.Verb, next startedReceiver) startedReceiver {
+	if verb == replication.VerbStartReplica || verb == replication.VerbRestartReceiver || verb == replication.VerbTurnToSource {
+		return next
+	}
+	return r
+}
+
+// view adds it to a view of this start of mysqld.
+func (r startedReceiver) view(local *replication.Observed, start string, now time.Time) {
+	if start != "" && r.start == start {
+		local.ReceiverFor, local.ReceiverAcks = max(1, now.Sub(r.at)), r.acks
+	}
 }
 
 // plainVerbs are the verbs that need no arguments.

@@ -25,6 +25,9 @@ const (
 	lookEvery  = time.Second
 	stepEvery  = 100 * time.Millisecond
 	changesFor = 3 * time.Second
+	// againEvery is the pause before a step that is repeated, and between looks at a mysqld that has not answered for startsFor.
+	againEvery = 250 * time.Millisecond
+	startsFor  = 30 * time.Second
 	// lookTimeout bounds one look at mysqld, verbTimeout one verb. Stopping replication waits for the transaction that is being applied.
 	lookTimeout = 3 * time.Second
 	verbTimeout = 60 * time.Second
@@ -70,8 +73,9 @@ type Agent struct {
 	ear  replication.Ear
 	// isSettled reports whether the init_file for mysqld's next start is the one for data in use.
 	isSettled bool
-	// pace is how soon the loop looks again. Only the loop uses it.
-	pace pace
+	// pace is how soon the loop looks again, and receiver what it has started to receive. Only the loop uses both.
+	pace     pace
+	receiver startedReceiver
 	// failure is why the last step failed, empty if it did not. The agent logs the same failure once.
 	failure string
 	// lastMessage is the message of the last step, without the error if it failed.
@@ -110,8 +114,8 @@ type Agent struct {
 	// confirmedAt is the time, by supervisor.Clock, after which the operator read that this member leads. lease is what mysqld has.
 	confirmedAt time.Duration
 	lease       lease
-	// turnsSince is when this member, which served, got the last record that replaces a primary.
-	turnsSince time.Time
+	// readyUntil is until when this member stays ready while a primary is replaced.
+	readyUntil time.Time
 	// refused is why the agent refused the latest assignment; empty if it accepted it.
 	refused string
 	status  replication.Status
@@ -213,8 +217,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	under := a.follows()
 	observed, err := a.lookAtStart(ctx)
 	if err != nil {
-		a.unanswered(err, under)
-		return stepEvery
+		return a.unanswered(err, under)
 	}
 	if err := a.recordCompletedSteps(ctx); err != nil {
 		a.reportUnrecorded(observed, err, under)
@@ -300,6 +303,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.mustLookAtSource(),
 	}
 	a.viewReplaced(&local)
+	a.receiver.view(&local, a.start, now)
 	if a.kept.TablesWithoutRows != nil {
 		local.TablesWithoutRows = a.kept.TablesWithoutRows.Tables
 	}
@@ -347,9 +351,7 @@ func (a *Agent) Assign(next replication.Assignment) error {
 			return err
 		}
 	}
-	if next.Record.FormerPrimary != "" && a.status.State == replication.StateReplicating {
-		a.turnsSince = time.Now()
-	}
+	a.readyUntil = a.staysReady(time.Now(), next)
 	a.refused, a.confirmedAt = "", max(a.confirmedAt, confirmed)
 	a.assignment = &next
 	a.status.Assignment = &next

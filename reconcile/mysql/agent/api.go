@@ -160,14 +160,33 @@ func (a *Agent) loopRunning(now time.Time) error {
 	return nil
 }
 
-// turnsFor is for how long a replica that served stays ready while the primary is replaced. Otherwise clients would wait for kubelet, which
-// looks every two seconds. Until the next primary takes writes, the replica does not fall behind.
-const turnsFor = time.Minute
+// A replica that served stays ready while the primary is replaced. Otherwise clients would wait for kubelet, which looks every two seconds.
+// Until the next primary is chosen, at most for choiceFor, the replica does not fall behind. Then it gets turnsFor to follow that one.
+const (
+	choiceFor = time.Minute
+	turnsFor  = 5 * time.Second
+)
+
+// staysReady returns until when the member stays ready after it has accepted an assignment. The caller must hold the lock.
+func (a *Agent) staysReady(now time.Time, order replication.Assignment) time.Time {
+	switch {
+	case order.Record.FormerPrimary != "" && a.status.State == replication.StateReplicating:
+		return now.Add(choiceFor)
+	case order.Record.FormerPrimary != "":
+		return a.readyUntil
+	case order.Role == replication.RoleReplica && !order.InSync:
+		return time.Time{}
+	}
+	if limit := now.Add(turnsFor); limit.Before(a.readyUntil) {
+		return limit
+	}
+	return a.readyUntil
+}
 
 // ready returns an error unless Services may send clients to this member.
 func (a *Agent) ready(now time.Time) error {
 	a.mu.Lock()
-	turns := now.Sub(a.turnsSince) < turnsFor
+	turns := now.Before(a.readyUntil)
 	a.mu.Unlock()
 	status := a.Status()
 	isTurning := status.State == replication.StateCatchingUp || status.State == replication.StatePromoting

@@ -185,15 +185,33 @@ func TestAReplicaStaysReadyWhileThePrimaryIsReplaced(t *testing.T) {
 			if got := member.ready(now) == nil; got != want {
 				t.Errorf("it was %s and is %s now: ready is %t, want %t", state, during, got, want)
 			}
-			if member.ready(now.Add(turnsFor)) == nil {
+			if member.ready(now.Add(choiceFor)) == nil {
 				t.Errorf("it was %s and is %s now: it is ready without end", state, during)
 			}
+		}
+		chosen := turns
+		chosen.Record = replication.Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1"}}
+		chosen.InSync = true
+		for range 2 { // the second one comes later, and does not prolong it
+			if err := member.Assign(chosen); err != nil {
+				t.Fatal(err)
+			}
+			chosen.Record.Revision++
+		}
+		member.status.State = replication.StateCatchingUp
+		now = time.Now()
+		if got := member.ready(now) == nil; got != want || member.ready(now.Add(turnsFor)) == nil {
+			t.Errorf("it was %s, and the next primary is chosen: ready is %t, or ready without end", state, got)
 		}
 		for _, during := range []replication.State{replication.StateStarting, replication.StateBroken, replication.StateErrant, replication.StateCloning} {
 			member.status.State = during
 			if member.ready(now) == nil {
 				t.Errorf("it was %s and is %s now: it is ready", state, during)
 			}
+		}
+		chosen.InSync, member.status.State = false, replication.StateCatchingUp
+		if err := member.Assign(chosen); err != nil || member.ready(now) == nil {
+			t.Errorf("it was %s, and is not in sync any more: it is ready (%v)", state, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
@@ -8,14 +9,16 @@ import (
 
 // pace is how soon the loop looks again.
 type pace struct {
-	// verb is the last step, and under the version of the record that the member followed at that time. changed is when one of both last
-	// changed.
-	verb    replication.Verb
+	// under is the version of the record that the member follows, boot the token of its mysqld's start, and taken are the steps that it has
+	// taken since both are as they are. changed is when one of these last changed.
 	under   replication.Version
+	boot    string
+	taken   []replication.Verb
 	changed time.Time
-	// isNew reports whether the last step was another one than the step before. isRestless reports whether the member has just lost its
+	// verb is the last step, isFirst reports whether it was the first of its kind. isRestless reports whether the member has just lost its
 	// primary.
-	isNew, isRestless bool
+	verb                replication.Verb
+	isFirst, isRestless bool
 }
 
 // A replica that gets nothing from its primary looks more often, from restlessAfter to calmAfter.
@@ -26,27 +29,31 @@ const (
 
 // with returns the pace after another look.
 func (p pace) with(now time.Time, local replication.Observed, ear replication.Ear, verb replication.Verb) pace {
-	silent := ear.SilentFor(now)
-	next := pace{
-		verb: verb, changed: p.changed, isNew: verb != p.verb && verb != replication.VerbNone,
-		isRestless: local.Reconnects() || silent >= restlessAfter && silent < calmAfter,
-	}
+	under := replication.Version{}
 	if local.Assignment != nil {
-		next.under = local.Assignment.Record.Version()
+		under = local.Assignment.Record.Version()
 	}
-	if next.isNew || next.under != p.under {
-		next.changed = now
+	if under != p.under || local.Boot != p.boot {
+		p = pace{under: under, boot: local.Boot, changed: now}
 	}
-	return next
+	silent := ear.SilentFor(now)
+	p.verb, p.isRestless = verb, local.Reconnects() || silent >= restlessAfter && silent < calmAfter
+	p.isFirst = verb != replication.VerbNone && !slices.Contains(p.taken, verb)
+	if p.isFirst {
+		p.taken, p.changed = append(slices.Clone(p.taken), verb), now
+	}
+	return p
 }
 
-// pause returns how long to wait after a step that succeeded, or a look without a step. The loop takes the next step at once, unless it
-// repeats the last one.
+// pause returns how long to wait after a step that succeeded, or a look without a step. The loop takes each step at once when it is due for
+// the first time.
 func (p pace) pause(now time.Time) time.Duration {
 	switch {
-	case p.isNew:
+	case p.isFirst:
 		return 0
-	case p.verb != replication.VerbNone, p.isRestless, now.Sub(p.changed) < changesFor:
+	case p.verb != replication.VerbNone:
+		return againEvery
+	case p.isRestless, now.Sub(p.changed) < changesFor:
 		return stepEvery
 	}
 	return lookEvery

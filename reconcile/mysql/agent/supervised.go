@@ -106,8 +106,8 @@ func (a *Agent) hasEnded(message string) {
 	a.mayHaveNews()
 }
 
-// unanswered records that mysqld does not answer.
-func (a *Agent) unanswered(err error, under followed) {
+// unanswered records that mysqld does not answer. It returns how long to wait before the next look.
+func (a *Agent) unanswered(err error, under followed) time.Duration {
 	defer a.mayHaveNews()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -134,6 +134,10 @@ func (a *Agent) unanswered(err error, under followed) {
 	if a.mysqld.Ended != "" {
 		a.status.Message += "; the last one ended: " + a.mysqld.Ended
 	}
+	if a.looked.Sub(a.startingSince) < startsFor {
+		return stepEvery
+	}
+	return againEvery
 }
 
 // forgetAnswers removes from the report what only a mysqld that answers can say. The caller must hold the lock.
@@ -249,7 +253,11 @@ func (a *Agent) endHung(ctx context.Context) {
 	if a.start == "" || a.alive(time.Now()) == nil && !isReplaced {
 		return
 	}
-	a.log.Info("mysqld has not answered, or no client could log in, for too long, so the supervisor kills it", "limit", hungAfter.String())
+	if isReplaced {
+		a.log.Info("mysqld does not answer, and may take writes although another member takes over, so the supervisor kills it")
+	} else {
+		a.log.Info("mysqld has not answered, or no client could log in, for too long, so the supervisor kills it", "limit", hungAfter.String())
+	}
 	if err := a.announce(ctx, supervisor.Kill); err != nil {
 		a.log.Info("cannot end mysqld, will try again", "error", err.Error())
 	}

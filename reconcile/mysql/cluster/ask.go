@@ -74,7 +74,7 @@ func (r *reconciler) confirmFirst(ctx context.Context, client *reconcile.Client,
 		}
 		if again := member.Status.Confirmation(recordOf(cluster.Status)); again != nil {
 			to := agent.Target{Address: seen.addresses()[i], Host: member.Host}
-			_, _ = r.assign(ctx, client, agents, action{verb: verbAssign, name: member.Name, to: to, assignment: *again, relaxes: true})
+			_, _ = r.assign(ctx, client, agents, action{verb: verbAssign, name: member.Name, to: to, assignment: *again, relaxes: again.Relaxes(*member.Status)})
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	next := r.nextLook(result, status, known)
 	isRipe := result.problem == nil && known.isStepDue(usesOf(seen))
 	if !everybodyTold || isRipe {
-		next = stepEvery
+		next = sooner(next, stepEvery)
 	}
 	if err == nil && everybodyTold && !isRipe {
 		r.memory.settle(keyOf(cluster), result.settle(client.Owner().GetResourceVersion(), status, known))

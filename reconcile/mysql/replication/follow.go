@@ -44,20 +44,31 @@ func stopErrant(server Server, message string) Step {
 // once a second (SOURCE_CONNECT_RETRY).
 const reconnectsFor = 10 * time.Second
 
+// connectsFor is how long a receiver gets to connect, and beginsFor how long to connect and begin to acknowledge, before the agent starts
+// it again: that would abort a connection that is slow.
+const (
+	connectsFor = time.Second
+	beginsFor   = 5 * time.Second
+)
+
 // Reconnects reports whether the replica has lost the connection to its primary a short while ago.
 func (l Observed) Reconnects() bool {
-	channel := l.Server.Channel
-	return channel.IO == "Connecting" && channel.SQL == "Yes" && l.DisconnectedFor < reconnectsFor
+	channel, isNew := l.Server.Channel, l.ReceiverFor > 0 && l.ReceiverFor < connectsFor
+	return channel.IO == "Connecting" && channel.SQL == "Yes" && l.DisconnectedFor < reconnectsFor && !isNew
+}
+
+// begins reports whether the receiver is about to acknowledge.
+func (l Observed) begins() bool {
+	return l.ReceiverAcks && l.ReceiverFor > 0 && l.ReceiverFor < beginsFor
 }
 
 // followStep keeps a running replica as its assignment demands.
 func followStep(a Assignment, local Observed) Step {
+	if step, isDue := acknowledgeStep(local); a.Acknowledge && isDue {
+		return step
+	}
 	server, channel := local.Server, local.Server.Channel
 	switch {
-	case a.Acknowledge && !server.ReplicaAcks:
-		return Step{Verb: VerbStartAcknowledging, State: StateReplicating, Message: "starts acknowledging commits"}
-	case a.Acknowledge && !channel.AckActive && channel.IO == "Yes":
-		return Step{Verb: VerbRestartReceiver, State: StateReplicating, Message: "reconnects to acknowledge commits"}
 	case channel.SQLErrno != 0:
 		return brokenApplier(channel)
 	case channel.IO == "No":
@@ -70,6 +81,19 @@ func followStep(a Assignment, local Observed) Step {
 		return Step{Verb: VerbNone, State: StateCatchingUp, Message: lagMessage(channel)}
 	}
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
+}
+
+// acknowledgeStep makes a replica acknowledge commits. isDue is false if it does, or is not connected.
+func acknowledgeStep(local Observed) (step Step, isDue bool) {
+	switch channel := local.Server.Channel; {
+	case !local.Server.ReplicaAcks:
+		return Step{Verb: VerbStartAcknowledging, State: StateReplicating, Message: "starts acknowledging commits"}, true
+	case channel.AckActive || channel.IO != "Yes":
+		return Step{}, false
+	case local.begins():
+		return Step{Verb: VerbNone, State: StateReplicating, Message: "connects to acknowledge commits"}, true
+	}
+	return Step{Verb: VerbRestartReceiver, State: StateReplicating, Message: "reconnects to acknowledge commits"}, true
 }
 
 // receiveAgain returns the step of a replica that applies and does not receive.

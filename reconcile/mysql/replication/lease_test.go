@@ -126,6 +126,14 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 		})
 	}
 	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "8 seconds")
+	apart := awaiting(t, 5, 2, over).with(func(c *Cluster) {
+		for i, silent := range []time.Duration{4, 1, 3, 2} {
+			c.Members[i+1].SilentFor = silent * time.Second
+		}
+	})
+	if got := apart.c.silentFor(); got != 2*time.Second {
+		t.Errorf("three of four have been silent for %s, want 2s", got)
+	}
 	for silent, want := range map[time.Duration]time.Duration{0: 0, time.Second: over - time.Second, over: 0, 2 * over: 0} {
 		if got := awaiting(t, 3, 1, silent).c.LeaseEndsIn(); got != want {
 			t.Errorf("silent for %s: the lease ends in %s, want %s", silent, got, want)
@@ -278,7 +286,7 @@ func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 		follows := order
 		return Status{State: StateWriting, Boot: "first", Assignment: &follows, Clock: time.Hour, Lease: &Lease{Needs: 1, Lasts: order.Lasts(), Left: time.Second}}
 	}
-	if again := short().Confirmation(record); again == nil || again.ConfirmedAt != time.Hour || again.contradicts(&order) {
+	if again := short().Confirmation(record); again == nil || again.ConfirmedAt != time.Hour || again.contradicts(&order) || !again.Relaxes(short()) {
 		t.Errorf("it gets %+v", again)
 	}
 	for what, change := range map[string]func(*Status){

@@ -78,6 +78,10 @@ type Observed struct {
 	CredentialsCurrent bool
 	// DisconnectedFor is for how long the receiver has not been connected to the primary; 0 while it is connected.
 	DisconnectedFor time.Duration
+	// ReceiverFor is for how long the receiver has run that the agent started last, and ReceiverAcks reports whether it was started to
+	// acknowledge. ReceiverFor is 0 if the agent has started none.
+	ReceiverFor  time.Duration
+	ReceiverAcks bool
 	// HadAsPrimary is what the member had made itself when it was replaced as the primary, until it follows another one; otherwise empty.
 	// SetAside is the part of it of which the agent has kept a copy.
 	HadAsPrimary, SetAside GTIDSet

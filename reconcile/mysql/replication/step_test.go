@@ -382,12 +382,20 @@ func TestFollowStep(t *testing.T) {
 			scene: acking(), verb: VerbStartAcknowledging, state: StateReplicating},
 		"which takes a new connection": {
 			scene: acking().with(func(l *Observed) { l.Server.ReplicaAcks = true }), verb: VerbRestartReceiver, state: StateReplicating},
+		"a new connection has time to begin to acknowledge": {
+			scene: acking().with(func(l *Observed) { l.Server.ReplicaAcks, l.ReceiverFor, l.ReceiverAcks = true, beginsFor-1, true }), verb: VerbNone, state: StateReplicating},
+		"but not without end": {
+			scene: acking().with(func(l *Observed) { l.Server.ReplicaAcks, l.ReceiverFor, l.ReceiverAcks = true, beginsFor, true }), verb: VerbRestartReceiver, state: StateReplicating},
+		"one that was made before does not acknowledge": {
+			scene: acking().with(func(l *Observed) { l.Server.ReplicaAcks, l.ReceiverFor = true, 1 }), verb: VerbRestartReceiver, state: StateReplicating},
 		"then it matches its assignment": {
 			scene: acking().with(func(l *Observed) { l.Server.ReplicaAcks, l.Server.Channel.AckActive = true, true }), verb: VerbNone, state: StateReplicating},
 		"while the primary restarts, it continues to serve": {
 			scene: member(t).asReplica().following().with(cut(5 * time.Second)), verb: VerbNone, state: StateReplicating},
 		"when the primary is back, it connects at once": {
 			scene: member(t).asReplica().following().with(cut(reconnectsFor-1)).source("A:1-12", ""), verb: VerbRestartReceiver, state: StateReplicating},
+		"it does not abort a connection that is slow": {
+			scene: member(t).asReplica().following().with(cut(time.Second)).source("A:1-12", "").with(func(l *Observed) { l.ReceiverFor = connectsFor - 1 }), verb: VerbNone, state: StateReplicating},
 		"after a while, it leaves that to the receiver": {
 			scene: member(t).asReplica().following().with(cut(reconnectsFor)).source("A:1-12", ""), verb: VerbNone, state: StateReplicating},
 		"but not indefinitely": {
