@@ -171,6 +171,7 @@ func (c certificates) server() (*tls.Config, error) {
 func (m *simulatedMember) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		m.noteAsked(m.host)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(m.status())
 	})
@@ -200,6 +201,12 @@ func (m *simulatedMember) routes() http.Handler {
 	})
 }
 
+func (m *simulatedMember) noteAsked(what string) {
+	m.network.mu.Lock()
+	defer m.network.mu.Unlock()
+	m.network.asked = append(m.network.asked, what)
+}
+
 func (m *simulatedMember) isCut() bool {
 	m.network.mu.Lock()
 	defer m.network.mu.Unlock()
@@ -225,7 +232,6 @@ func (m *simulatedMember) assign(next replication.Assignment) bool {
 func (m *simulatedMember) status() replication.Status {
 	m.network.mu.Lock()
 	defer m.network.mu.Unlock()
-	m.network.asked = append(m.network.asked, m.host)
 	under := replication.Version{}
 	if m.assignment != nil {
 		under = m.assignment.Record.Version()
