@@ -147,7 +147,7 @@ func worthHaving(members []Member) GTIDSet {
 // primary is not readable, that holds only if every existing volume is readable: a member that was away holds an old record, and the
 // members that this record names may not be the ones that acknowledged last.
 func enoughRead(held Record, former []Member, leftBehind []string) string {
-	replicasRead, mayBeReplaced := 0, held.mayBeReplacedBy(leftBehind)
+	replicasRead, mayBeReplaced := 0, len(leftBehind) > 0 && held.mayBeReplacedWithout(former)
 	for _, member := range former {
 		if held.isWhole(member, former) && !mayBeReplaced {
 			return ""
@@ -177,18 +177,15 @@ func notRead(held Record, members string, mayBeReplaced bool) string {
 	return fmt.Sprintf("the data of the former primary %s was not read, and %s: %s; raise spec.replicas so that all are read, because one of them may have commits that are missing on the others", former, all, members)
 }
 
-// mayBeReplacedBy reports whether members that were not read are enough to have replaced the primary without one that was read. They may
-// have required more acknowledgements by then than this record says, and so fewer members.
-func (r Record) mayBeReplacedBy(unread []string) bool {
-	others := removed(r.InSync, r.lastPrimary())
-	r.RequiredAcks = max(r.RequiredAcks, FullAcks(len(r.InSync)))
-	count := 0
-	for _, name := range others {
-		if slices.Contains(unread, name) {
-			count++
-		}
+// mayBeReplacedWithout reports whether the members that were not read are enough to have replaced the primary, also if the volumes of some
+// are gone since. They may have required more acknowledgements by then than this record says, and so fewer members.
+func (r Record) mayBeReplacedWithout(read []Member) bool {
+	unread := removed(r.InSync, r.lastPrimary())
+	for _, member := range read {
+		unread = removed(unread, member.Name)
 	}
-	return count > 0 && count >= r.witnessesNeeded()
+	r.RequiredAcks = max(r.RequiredAcks, FullAcks(len(r.InSync)))
+	return len(unread) > 0 && len(unread) >= r.witnessesNeeded()
 }
 
 // isWhole reports whether the member has everything that was ever acknowledged: it was the last primary. One that was being replaced must
