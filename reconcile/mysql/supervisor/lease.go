@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sockets"
 )
 
 // Lease is what a primary must have to take writes and to serve reads. It lasts for some time after each piece of evidence that no other
@@ -19,8 +21,9 @@ import (
 // although nothing answers for this one.
 //
 // Members that have stopped acknowledging for another primary have closed these connections. So the replicas need no other protocol than
-// replication. A replica counts only while its machine acknowledges packets: TCP notices a network that fails after 15 minutes (tcp(7),
-// tcp_retries2).
+// replication. A replica counts only while its machine acknowledges what is sent to it: TCP notices a network that fails after 15 minutes
+// (tcp(7), tcp_retries2). The time of evidence is that of sending. So evidence through a replica is never later than when that replica
+// heard the primary last.
 type Lease struct {
 	// Needs is how many replicas must be connected; 0 if mysqld needs no lease.
 	Needs int `json:"needs,omitempty"`
@@ -29,6 +32,8 @@ type Lease struct {
 	Replicas []netip.AddrPort `json:"replicas,omitempty"`
 	// Confirmed is a time, by Clock, after which an operator read that this member is the primary; 0 for none.
 	Confirmed time.Duration `json:"confirmed,omitempty"`
+	// After is the time after which replicas must have been heard for the lease to rest on them alone.
+	After time.Duration `json:"after,omitempty"`
 	// Lasts is for how long the lease lasts after the last evidence.
 	Lasts time.Duration `json:"lasts,omitempty"`
 }
@@ -46,7 +51,7 @@ const (
 	// mostReplicas is how many replicas of a lease count.
 	mostReplicas = 16
 	// leaseEvery is how often the supervisor looks at the connections of replicas.
-	leaseEvery = 500 * time.Millisecond
+	leaseEvery = 250 * time.Millisecond
 )
 
 // heldLease is the lease of the mysqld that runs, with the time of the last evidence; 0 for none. asked is when the agent sent the last
@@ -56,8 +61,8 @@ type heldLease struct {
 	since, asked time.Duration
 }
 
-// heard returns the latest time at which enough replicas were connected; 0 for never. ages are for how long the replicas' machines have not
-// acknowledged a packet.
+// heard returns the latest time after which something was sent to enough replicas that their machines have acknowledged; 0 for never. ages
+// are for how long that is.
 func (l Lease) heard(now time.Duration, ages []time.Duration) time.Duration {
 	slices.Sort(ages)
 	if l.Needs == 0 || len(ages) < l.Needs {
@@ -87,7 +92,8 @@ func (l heldLease) replacedBy(next heldLease, now time.Duration) (heldLease, err
 	return next, nil
 }
 
-// lead replaces the lease of the mysqld that runs. It returns how long it lasts, and whether enough replicas are connected.
+// lead replaces the lease of the mysqld that runs. It returns how long it lasts, and whether it rests on enough replicas that
+// have been heard lately.
 func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err error) {
 	if asked.Lease == nil {
 		return 0, false, errors.New("the message has no lease")
@@ -117,7 +123,7 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	}
 	s.lease, err = s.lease.replacedBy(next, now)
 	s.lease.asked = asked.Sent
-	return s.lease.left(now), heard > 0 && now-heard < next.Lasts, err
+	return s.lease.left(now), heard > next.After && now-heard < next.Lasts, err
 }
 
 // confirm adds a confirmation of the operator to the lease of the mysqld that runs.
@@ -146,7 +152,7 @@ var errCannotLook = errors.New("the kernel does not say which replicas are conne
 func (s *Supervisor) tryToLook() error {
 	for _, peer := range []string{"192.0.2.1:1", "[2001:db8::1]:1"} {
 		switch _, err := s.Heard(1, netip.MustParseAddrPort(peer)); {
-		case errors.Is(err, errNotConnected):
+		case errors.Is(err, sockets.ErrNotConnected):
 		case isForbidden(err):
 			return fmt.Errorf("%w: %w", errCannotLook, err)
 		default:
@@ -161,7 +167,7 @@ func isForbidden(err error) bool {
 	return slices.ContainsFunc(never, func(one error) bool { return errors.Is(err, one) })
 }
 
-// agesOf returns for how long the machines of a lease's replicas have not acknowledged a packet. A replica whose connection is closed has
+// agesOf returns for how long the machines of a lease's replicas have not acknowledged anything. A replica whose connection is closed has
 // no age, and neither has one of which the kernel says nothing.
 func (s *Supervisor) agesOf(lease Lease) []time.Duration {
 	var ages []time.Duration
@@ -173,9 +179,6 @@ func (s *Supervisor) agesOf(lease Lease) []time.Duration {
 	return ages
 }
 
-// errNotConnected means that there is no connection with a replica.
-var errNotConnected = errors.New("it is not connected")
-
 // readClock returns the time by which leases last.
 func (s *Supervisor) readClock() (time.Duration, error) {
 	if s.clock != nil {
@@ -184,7 +187,7 @@ func (s *Supervisor) readClock() (time.Duration, error) {
 	return Clock()
 }
 
-// every calls a function every half second until the context ends.
+// every calls a function four times a second until the context ends.
 func (s *Supervisor) every(ctx context.Context, do func()) {
 	ticker := time.NewTicker(cmp.Or(s.lookEvery, leaseEvery))
 	defer ticker.Stop()

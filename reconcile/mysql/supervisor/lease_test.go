@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sockets"
 )
 
 // age returns for how long a replica's machine has not acknowledged a packet.
@@ -26,7 +28,7 @@ func (c *container) age(_ uint16, replica netip.AddrPort) (time.Duration, error)
 	}
 	heard, found := c.heard[replica]
 	if !found {
-		return 0, errNotConnected
+		return 0, sockets.ErrNotConnected
 	}
 	return c.clock() - heard, nil
 }
@@ -140,6 +142,9 @@ func TestALeaseNeedsEvidence(t *testing.T) {
 	}
 	if _, isHeard, err := c.tries(now.Start, 2, lasts, func(l *Lease) { l.Replicas = []netip.AddrPort{l.Replicas[0], l.Replicas[0]} }); err != nil || isHeard {
 		t.Errorf("one replica counts twice: %t (%v)", isHeard, err)
+	}
+	if _, isHeard, err := c.tries(now.Start, 2, lasts, func(l *Lease) { l.After = c.clock() }); err != nil || isHeard {
+		t.Errorf("the lease rests on replicas that were heard before the operator confirmed it: %t (%v)", isHeard, err)
 	}
 	holds("none is needed", 0, lasts-time.Minute, lasts, nil)
 	if _, err := c.leads("another start", 1, lasts, nil); err == nil {

@@ -65,7 +65,7 @@ type message struct {
 // answer is the supervisor's answer to a message.
 type answer struct {
 	Error string `json:"error,omitempty"`
-	// Left is how long the lease lasts. IsHeard reports whether enough replicas are connected.
+	// Left is how long the lease lasts. IsHeard reports whether it rests on enough replicas that have been heard lately.
 	Left    time.Duration `json:"left,omitempty"`
 	IsHeard bool          `json:"heard,omitempty"`
 	// IsImpossible means that there can be no lease here.

@@ -49,7 +49,7 @@ type Supervisor struct {
 	Attributes *syscall.SysProcAttr
 	// CloseTimeout is how long the agent may take to close mysqld; 0 means half a minute.
 	CloseTimeout time.Duration
-	// Heard returns for how long the machine of a peer, which is connected to this port, has not acknowledged a packet.
+	// Heard returns for how long the machine of a peer, which is connected to this port, has not acknowledged anything that was sent to it.
 	Heard func(port uint16, peer netip.AddrPort) (time.Duration, error)
 
 	// clock is the clock of leases, and lookEvery is how often the supervisor looks at the lease; Clock and leaseEvery except in tests.
