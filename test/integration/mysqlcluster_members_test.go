@@ -269,7 +269,7 @@ func (m *simulatedMember) status() replication.Status {
 		if m.network.lonely[m.host] {
 			left = time.Second
 		}
-		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: left, IsHeard: true}
+		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: left, IsHeard: !m.network.lonely[m.host]}
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred

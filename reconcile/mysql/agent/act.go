@@ -21,35 +21,52 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	}
 	bounded, cancel := context.WithTimeout(ctx, verbTimeout)
 	defer cancel()
-	a.receiver = a.receiver.after(step.Verb, startedReceiver{at: time.Now(), start: a.start, acks: local.Server.ReplicaAcks})
-	if step.Verb == replication.VerbAcceptWrites {
-		return a.acceptWrites(bounded, *local.Assignment)
+	if startsReceiver(step.Verb) {
+		a.forgetReceiver()
+		a.receiver = startedReceiver{at: time.Now(), start: a.start, acks: local.Server.ReplicaAcks}
 	}
-	if step.Verb == replication.VerbSetReadOnly {
-		return a.setReadOnly(bounded, local)
-	}
-	if step.Verb == replication.VerbPointToSource {
-		return a.changeSource(bounded, *local.Assignment, a.local.PointToSource)
-	}
-	if step.Verb == replication.VerbTurnToSource {
-		return a.turnToSource(bounded, *local.Assignment, a.local.TurnToSource)
-	}
-	if step.Verb == replication.VerbSetAside {
-		err := a.setAside(bounded, step.SetAside)
-		a.cannotSetAside = err != nil && ctx.Err() == nil
-		return err
-	}
-	if step.Verb == replication.VerbEnforceAcks {
-		return a.local.EnforceAcks(bounded, local.Assignment.Acks)
-	}
-	if step.Verb == replication.VerbStartReplica || step.Verb == replication.VerbRestartReceiver {
-		return a.startReceiving(bounded, step.Verb)
-	}
-	speak, known := a.plainVerbs()[step.Verb]
+	speak, known := a.verbs(ctx, step, local)[step.Verb]
 	if !known {
 		return fmt.Errorf("unknown verb %q", step.Verb)
 	}
+	if stopsReceiver(step.Verb) {
+		return a.stopReceiver(bounded, local.Server.Channel, speak)
+	}
 	return speak(bounded)
+}
+
+// verbs are those that take at most a minute.
+func (a *Agent) verbs(ctx context.Context, step replication.Step, local replication.Observed) map[replication.Verb]func(context.Context) error {
+	return map[replication.Verb]func(context.Context) error{
+		replication.VerbStopReplica:        a.local.StopReplica,
+		replication.VerbStopReceiver:       a.local.StopReceiver,
+		replication.VerbApplyReceived:      a.applyReceived,
+		replication.VerbForgetSource:       a.local.ForgetSource,
+		replication.VerbStopEnforcingAcks:  a.local.StopEnforcingAcks,
+		replication.VerbStartAcknowledging: a.local.StartAcknowledging,
+		replication.VerbStopAcknowledging:  a.local.StopAcknowledging,
+		replication.VerbStartReplica:       a.startReplica,
+		replication.VerbRestartReceiver:    a.restartReceiver,
+		replication.VerbSetReadOnly:        func(bounded context.Context) error { return a.setReadOnly(bounded, local) },
+		replication.VerbAcceptWrites:       func(bounded context.Context) error { return a.acceptWrites(bounded, *local.Assignment) },
+		replication.VerbEnforceAcks:        func(bounded context.Context) error { return a.local.EnforceAcks(bounded, local.Assignment.Acks) },
+		replication.VerbPointToSource: func(bounded context.Context) error {
+			return a.changeSource(bounded, *local.Assignment, a.local.PointToSource)
+		},
+		replication.VerbTurnToSource: func(bounded context.Context) error {
+			return a.turnToSource(bounded, *local.Assignment, a.local.TurnToSource)
+		},
+		replication.VerbSetAside: func(bounded context.Context) error {
+			err := a.setAside(bounded, step.SetAside)
+			a.cannotSetAside = err != nil && ctx.Err() == nil
+			return err
+		},
+	}
+}
+
+// stopsReceiver reports whether a verb stops the receiver, and does not start it again.
+func stopsReceiver(verb replication.Verb) bool {
+	return verb == replication.VerbStopReplica || verb == replication.VerbStopReceiver || verb == replication.VerbStopAcknowledging
 }
 
 // startedReceiver is the receiver that the agent has started last: when, for which start of mysqld, and whether to acknowledge.
@@ -59,12 +76,9 @@ type startedReceiver struct {
 	acks  bool
 }
 
-// after returns next if the verb starts a receiver.
-func (r startedReceiver) after(verb replication.Verb, next startedReceiver) startedReceiver {
-	if verb == replication.VerbStartReplica || verb == replication.VerbRestartReceiver || verb == replication.VerbTurnToSource {
-		return next
-	}
-	return r
+// startsReceiver reports whether a verb starts the receiver.
+func startsReceiver(verb replication.Verb) bool {
+	return verb == replication.VerbStartReplica || verb == replication.VerbRestartReceiver || verb == replication.VerbTurnToSource
 }
 
 // view adds it to a view of this start of mysqld.
@@ -74,32 +88,29 @@ func (r startedReceiver) view(local *replication.Observed, start string, now tim
 	}
 }
 
-// plainVerbs are the verbs that need no arguments.
-func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
-	return map[replication.Verb]func(context.Context) error{
-		replication.VerbStopReplica:        a.local.StopReplica,
-		replication.VerbStopReceiver:       a.local.StopReceiver,
-		replication.VerbApplyReceived:      a.applyReceived,
-		replication.VerbForgetSource:       a.local.ForgetSource,
-		replication.VerbStopEnforcingAcks:  a.local.StopEnforcingAcks,
-		replication.VerbStartAcknowledging: a.local.StartAcknowledging,
-		replication.VerbStopAcknowledging:  a.local.StopAcknowledging,
-	}
-}
-
-// startReceiving starts the receiver with the current password of the cluster's Secret. mysqld does not store it.
-func (a *Agent) startReceiving(ctx context.Context, verb replication.Verb) error {
-	account, err := a.layout.readAccountOf(mysqld.ReplicationUser(a.ordinal), mysqld.ReplicationUsers)
+// startReplica starts the receiver and the applier with the current password of the cluster's Secret. mysqld does not store it.
+func (a *Agent) startReplica(ctx context.Context) error {
+	account, err := a.replicationAccount()
 	if err != nil {
 		return err
-	}
-	if verb == replication.VerbRestartReceiver {
-		return a.local.RestartReceiver(ctx, account)
 	}
 	if err := a.liftTransactionLimit(ctx); err != nil {
 		return err
 	}
 	return a.local.StartReplica(ctx, account)
+}
+
+// restartReceiver makes the receiver connect again, with that password.
+func (a *Agent) restartReceiver(ctx context.Context) error {
+	account, err := a.replicationAccount()
+	if err != nil {
+		return err
+	}
+	return a.local.RestartReceiver(ctx, account)
+}
+
+func (a *Agent) replicationAccount() (mysqld.Account, error) {
+	return a.layout.readAccountOf(mysqld.ReplicationUser(a.ordinal), mysqld.ReplicationUsers)
 }
 
 // acceptWrites first records that this data directory belongs to a cluster: from the first write on, the operator must never consider it

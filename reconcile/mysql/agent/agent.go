@@ -71,6 +71,8 @@ type Agent struct {
 	// room is the last look at the space of the relay log, ear at what the receiver gets. Only the loop uses them.
 	room replication.RelayLogMonitor
 	ear  replication.Ear
+	// deaf is the receiver that the agent has stopped last. Only the loop uses it.
+	deaf stoppedReceiver
 	// isSettled reports whether the init_file for mysqld's next start is the one for data in use.
 	isSettled bool
 	// pace is how soon the loop looks again, and receiver what it has started to receive. Only the loop uses both.
@@ -126,6 +128,8 @@ type Agent struct {
 	// answered is when mysqld last answered while clients could log in, looked when the loop last ran; zero before the first time. hung is
 	// since when mysqld has listened without answering, if it has not answered this agent before.
 	answered, looked, hung time.Time
+	// deafSince is since when, by supervisor.Clock, this member has certainly heard no primary; 0 if that is not known.
+	deafSince time.Duration
 	// shortSince is since when too few replicas acknowledge, heard when the receiver was last connected to the primary. idleSince is when
 	// the loop first saw mysqld without an assignment.
 	shortSince, heard, idleSince time.Time
@@ -343,7 +347,7 @@ func (a *Agent) Assign(next replication.Assignment) error {
 		a.refused = err.Error()
 		return err
 	}
-	confirmed := next.ConfirmedAt
+	confirmed := next.Confirmed()
 	next.ConfirmedAt = 0
 	next.SourceAddress = cmp.Or(next.SourceAddress, a.kept.addressOf(next.Record.Primary))
 	if kept := a.kept.accepting(next); !reflect.DeepEqual(kept, a.kept) {
@@ -378,6 +382,9 @@ func (a *Agent) Status() replication.Status {
 	status.Disk = a.disk(now)
 	if clock, err := supervisor.Clock(); err == nil {
 		status.Clock, status.Lease = clock, a.reportedLease(clock)
+		if a.deafSince > 0 {
+			status.DeafFor = clock - a.deafSince
+		}
 	}
 	if status.State == replication.StateStarting {
 		status.StartingSeconds = int(now.Sub(a.startingSince).Seconds())

@@ -40,7 +40,7 @@ func (a *Agent) keepLease(ctx context.Context, observed mysqld.Observed, local r
 	if order.Lease == 0 && known.isKnown && known.needs == 0 {
 		return
 	}
-	next := supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), Port: known.asked.Port, Replicas: known.asked.Replicas}
+	next := supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), After: a.confirmed(), Port: known.asked.Port, Replicas: known.asked.Replicas}
 	if order.Lease > 0 {
 		a.lookForReplicas(ctx, &next)
 	}

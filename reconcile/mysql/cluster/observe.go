@@ -38,6 +38,8 @@ type observed struct {
 	bundle []byte
 	// refused is why Kubernetes does not create a Pod; nil if nothing prevents it, or if Kubernetes does not report why.
 	refused *report.Problem
+	// urgent is the record that must be written before the other members are asked; nil for none.
+	urgent *replication.Record
 }
 
 // observe reads the children from the caches and asks the agents.
@@ -60,6 +62,10 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	}
 	all := targets{agents: agents, primary: cluster.Status.Primary, addresses: seen.addresses(), limit: r.limits(cluster, seen.now)}
 	all.askPrimary(ctx, seen.members)
+	if next, isDue := view(cluster, seen).Urgent(); isDue {
+		seen.urgent = &next
+		return seen, nil
+	}
 	r.confirmFirst(ctx, client, cluster, seen, agents)
 	all.askOthers(ctx, seen.members)
 	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)

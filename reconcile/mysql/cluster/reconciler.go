@@ -100,8 +100,8 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	if err != nil {
 		return reconcile.Outcome{}, err
 	}
-	if waits, err := r.waitsFirst(ctx, cluster, seen, known); waits != nil {
-		return outcome(cluster, blocked(cluster, *waits), stepEvery), err
+	if first, err := r.first(ctx, cluster, seen, known); first != nil {
+		return outcome(cluster, *first, stepEvery), err
 	}
 	seen.bundle = known.bundle
 	decision := restore.PreventEmptyPrimary(cluster, seen.members, recordOf(cluster.Status), replication.Decide(view(cluster, seen)))
@@ -130,12 +130,24 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	return done, err
 }
 
-// waitsFirst reports what a cluster waits for before its members are decided on; nil for nothing.
-func (r *reconciler) waitsFirst(ctx context.Context, cluster v1.MySQLCluster, seen observed, known clusterMemory) (*report.Problem, error) {
-	if waits := known.waitForTrust(cluster, seen); waits != nil {
-		return waits, nil
+// first returns the status of a cluster for which something else comes before a decision about its members: an urgent record, or what the
+// cluster waits for; nil for nothing.
+func (r *reconciler) first(ctx context.Context, cluster v1.MySQLCluster, seen observed, known clusterMemory) (*v1.MySQLClusterStatus, error) {
+	if seen.urgent != nil {
+		status := previousStatus(cluster)
+		setRecord(&status, *seen.urgent)
+		return &status, nil
 	}
-	return r.waitForRestore(ctx, cluster, seen)
+	waits := known.waitForTrust(cluster, seen)
+	var err error
+	if waits == nil {
+		waits, err = r.waitForRestore(ctx, cluster, seen)
+	}
+	if waits == nil {
+		return nil, err
+	}
+	status := blocked(cluster, *waits)
+	return &status, err
 }
 
 // nextLook records how the cluster looks now, and returns the time until the next pass if no event comes first.

@@ -21,22 +21,27 @@ import (
 // The first lease needs evidence of the first kind. So where replicas are never seen, as behind a proxy, no primary depends on the
 // operator.
 //
+// A lease of less than LongLeaseSeconds rests on replicas alone: no operator confirms it. Evidence has the time of sending (package
+// supervisor), so a replica that has heard nothing for some time (Status.DeafFor) has given no evidence of that time, and the lease is
+// counted from then. If the operator must confirm the primary, the record first makes the lease long. Then it is counted from when the
+// members are silent.
+//
 // Its supervisor ends mysqld when the lease ends (package supervisor). The record says for how many seconds the lease lasts at most
 // (LeaseSeconds), or that the primary may lead without. Less is written after the primary has reported that. More, or that it may lead
 // without, is written before the primary is allowed that.
 //
-// An operator measures the end of the lease by its own clock, from when it has seen that enough members are silent. No time passes from one
-// machine to another.
+// An operator measures the end of the lease by its own clock, and a member measures by its own for how long it has heard nothing. No time
+// passes from one machine to another.
 
 const (
-	// ShortLeaseSeconds is how many seconds a lease lasts at least after the last evidence. The operator must have time to confirm a primary
-	// without replicas.
+	// ShortLeaseSeconds is how many seconds a lease lasts at least after the last evidence. The operator must have time to make it long, and to
+	// confirm a primary without replicas.
 	ShortLeaseSeconds = 6
 	// LongLeaseSeconds is for a primary that needs all its replicas, or else the operator. The machine of a replica may fail together with
 	// the operator's leader, and the next leader begins after 15 seconds.
 	LongLeaseSeconds = 20
-	// leaseMargin is for clocks that run at different speeds, for packets that the network delays, and for mysqld to end.
-	leaseMargin = 2 * time.Second
+	// leaseMargin is for clocks that run at different speeds, for the supervisor to look, and for mysqld to end.
+	leaseMargin = time.Second
 	// freshEvidence is how old the latest evidence in a report is at most while enough replicas are connected: the primary sends something
 	// every second, and the supervisor and the agent look less than a second later.
 	freshEvidence = 3 * time.Second
@@ -49,7 +54,8 @@ type Lease struct {
 	// Lasts is how long it lasts at most after the last evidence, and Left how long it lasts without further evidence.
 	Lasts time.Duration `json:"lasts,omitempty"`
 	Left  time.Duration `json:"left,omitempty"`
-	// IsHeard reports whether so many replicas are connected.
+	// IsHeard reports whether so many replicas have been heard lately, and since the operator confirmed the primary last: the lease rests on
+	// them alone.
 	IsHeard bool `json:"heard,omitempty"`
 	// IsImpossible means that the member can have no lease, because its kernel does not say which replicas are connected.
 	IsImpossible bool `json:"impossible,omitempty"`
@@ -77,10 +83,25 @@ func (c Cluster) lease() int {
 // replaced.
 func (c Cluster) wantedLease() int {
 	least := ShortLeaseSeconds
-	if len(removed(c.Record.InSync, c.Record.lastPrimary())) <= c.Record.RequiredAcks {
+	if len(removed(c.Record.InSync, c.Record.lastPrimary())) <= c.Record.RequiredAcks || c.needsOperator() {
 		least = LongLeaseSeconds
 	}
 	return max(least, int(c.Limits.Unreachable/time.Second)+1)
+}
+
+// needsOperator reports whether the primary needs the operator to confirm that it leads: to take writes, or because too few replicas have
+// been heard.
+func (c Cluster) needsOperator() bool {
+	status := c.primaryStatus()
+	if status == nil || status.State != StateWriting {
+		return status != nil
+	}
+	return c.Record.LeaseSeconds > 0 && status.Lease != nil && (status.Lease.IsShort() || !status.Lease.IsHeard)
+}
+
+// restsOnReplicas reports whether no operator confirms a lease of so many seconds.
+func restsOnReplicas(leaseSeconds int) bool {
+	return leaseSeconds > 0 && leaseSeconds < LongLeaseSeconds
 }
 
 // leaseSeconds is how many seconds the lease of the primary must last; 0 if it needs none.
@@ -100,7 +121,7 @@ func (a Assignment) Lasts() time.Duration { return seconds(a.LeaseSeconds) }
 // mustConfirm reports whether the primary needs the operator to confirm that it leads: to continue, even if mysqld answers slowly or its
 // supervisor does not know yet that it needs no lease; or to open.
 func (a Assignment) mustConfirm(now Status) bool {
-	if a.Role != RolePrimary || !now.Lease.IsShort() {
+	if a.Role != RolePrimary || !now.Lease.IsShort() || restsOnReplicas(a.LeaseSeconds) {
 		return false
 	}
 	return now.Lease.Needs > 0 || now.State == StatePromoting && a.Lease > 0
@@ -116,17 +137,46 @@ func (a Assignment) ConfirmedFor(now Status) Assignment {
 	if a.Role == RolePrimary && a.Relaxes(now) {
 		a.ConfirmedAt = now.Clock
 	}
+	a.ConfirmedAt = a.Confirmed()
 	return a
 }
 
-// Confirmation returns what this primary follows already, confirmed; nil if it needs no confirmation, or follows another record.
+// Confirmed is the time by the primary's own clock after which the operator read the record; 0 if it did not, or if it does not count.
+func (a Assignment) Confirmed() time.Duration {
+	if restsOnReplicas(a.LeaseSeconds) {
+		return 0
+	}
+	return a.ConfirmedAt
+}
+
+// Confirmation returns what this primary follows already, confirmed; nil if it needs no confirmation, or follows another record. A record
+// that differs only in that the lease is longer is no other one.
 func (s Status) Confirmation(record Record) *Assignment {
-	if !s.confirmed() || !s.Assignment.Record.Equal(record) || !s.Assignment.mustConfirm(s) {
+	if !s.confirmed() {
 		return nil
 	}
 	again := *s.Assignment
+	follows := again.Record
+	if record.LeaseSeconds > follows.LeaseSeconds && record.Revision == follows.Revision+1 {
+		follows.LeaseSeconds, follows.Revision = record.LeaseSeconds, record.Revision
+		again.LeaseSeconds = max(again.LeaseSeconds, record.LeaseSeconds)
+	}
+	again.Record = follows
+	if !follows.Equal(record) || !again.mustConfirm(s) {
+		return nil
+	}
 	again.ConfirmedAt = s.Clock
 	return &again
+}
+
+// Urgent returns the record that must be written before the other members are asked, which may hang: it lets the operator confirm a primary
+// whose lease ends soon. isDue is false if there is none.
+func (c Cluster) Urgent() (next Record, isDue bool) {
+	status := c.primaryStatus()
+	if status == nil || !restsOnReplicas(c.Record.LeaseSeconds) || !status.Lease.IsShort() || !c.mayLease() {
+		return c.Record, false
+	}
+	return extend(c).after(c.Record), true
 }
 
 // engage records that the primary has a lease, or a shorter one, and does not depend on the operator for it. What it has must come from an
@@ -195,8 +245,9 @@ func (c Cluster) primaryLost() string {
 func (c Cluster) silentFor() time.Duration {
 	var silent []time.Duration
 	for _, member := range c.Members {
-		if member.Name != c.Record.FormerPrimary && c.Record.Acknowledges(member.Name) && member.SilentFor > 0 {
-			silent = append(silent, member.SilentFor)
+		none := c.noEvidenceFor(member)
+		if member.Name != c.Record.FormerPrimary && c.Record.Acknowledges(member.Name) && none > 0 {
+			silent = append(silent, none)
 		}
 	}
 	slices.Sort(silent)
@@ -205,6 +256,15 @@ func (c Cluster) silentFor() time.Duration {
 		return 0
 	}
 	return silent[first]
+}
+
+// noEvidenceFor is for how long a member has certainly given the former primary no evidence: it is silent, or has heard nothing. 0 if that
+// is not known.
+func (c Cluster) noEvidenceFor(member Member) time.Duration {
+	if !restsOnReplicas(c.Record.LeaseSeconds) || !member.Status.IsSilent(c.Record) {
+		return member.SilentFor
+	}
+	return max(member.SilentFor, member.Status.DeafFor)
 }
 
 // leaseHasEnded reports whether the former primary certainly has no lease any more.

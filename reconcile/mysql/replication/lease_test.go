@@ -53,6 +53,14 @@ func awaiting(t *testing.T, replicas, acks int, silent time.Duration) *story {
 	return s
 }
 
+// deafFor is the same cluster, whose replicas have heard nothing for so long.
+func deafFor(s *story, long time.Duration) *story {
+	for i := range s.c.Members[1:] {
+		s.c.Members[i+1].Status.DeafFor = long
+	}
+	return s
+}
+
 func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 	t.Parallel()
 	whole, five := []string{"db-0", "db-1", "db-2"}, []string{"db-0", "db-1", "db-2", "db-3", "db-4"}
@@ -104,6 +112,18 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 					member.Status.Last.Record.LeaseSeconds = LongLeaseSeconds
 				}
 			}), lasting(LongLeaseSeconds, fencing(1, whole...))},
+		"the others have heard nothing from it for as long": {
+			deafFor(awaiting(t, 3, 1, 1), over), chosen(1, whole[1:]...)},
+		"one of them heard it later": {
+			deafFor(awaiting(t, 3, 1, 1), over).with(func(c *Cluster) { c.Members[2].Status.DeafFor = over - 1 }), leased(fencing(1, whole...))},
+		"one of them does not know when it heard it": {
+			deafFor(awaiting(t, 3, 1, 1), over).with(func(c *Cluster) { c.Members[2].Status.DeafFor = 0 }), leased(fencing(1, whole...))},
+		"one of them may hear it again": {
+			deafFor(awaiting(t, 3, 1, 1), over).hears(2, StateCatchingUp, stopped(leased(fencing(1, whole...))), func(_ *testing.T, s *Status) {
+				s.DeafFor, s.ObservedUnder = over, Version{}
+			}).with(func(c *Cluster) { c.Members[2].SilentFor = 0 }), leased(fencing(1, whole...))},
+		"the operator may have confirmed a primary with a long lease since they heard it": {
+			deafFor(awaiting(t, 2, 1, 1), overLong), leased(fencing(1, whole[:2]...))},
 		"with one replica it may have kept its lease": {
 			awaiting(t, 3, 1, over).with(func(c *Cluster) { c.Members[2].SilentFor = over - 1 }), leased(fencing(1, whole...))},
 		"with one of four replicas it could not, because it needs two": {
@@ -125,7 +145,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 			wantRecord(t, told.story, told.want)
 		})
 	}
-	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "8 seconds")
+	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "7 seconds")
 	apart := awaiting(t, 5, 2, over).with(func(c *Cluster) {
 		for i, silent := range []time.Duration{4, 1, 3, 2} {
 			c.Members[i+1].SilentFor = silent * time.Second
@@ -206,6 +226,14 @@ func TestDecideRecordsLeases(t *testing.T) {
 			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Members[0].Status = ShortLeaseSeconds, nil }), lasting(ShortLeaseSeconds, rec(1, 1, pair...))},
 		"it was short, and no replica can be away any more": {
 			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, pair...))},
+		"too few replicas have been heard lately: the operator may confirm a long one": {
+			engages(3, 1, 1, ShortLeaseSeconds-2).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+		"replicas have not been heard since the operator confirmed it": {
+			engages(3, 1, 1, 5).with(func(c *Cluster) {
+				c.Record.LeaseSeconds, c.Members[0].Status.Lease.Left = LongLeaseSeconds, ShortLeaseSeconds*time.Second
+			}), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+		"its mysqld has ended: the operator must confirm it before it opens": {
+			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Members[0].Status.State = ShortLeaseSeconds, StateStarting }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
 		"a stronger promise needs another lease": {
 			engages(5, 1, 1, 1).with(func(c *Cluster) { c.Record = leased(c.Record) }).hears(0, StateWriting, enforces(2, 4), engaged(1, 1)), rec(1, 2, whole...)},
 		"a weaker promise keeps it": {
@@ -280,26 +308,79 @@ func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 // TestConfirmationOfWhatAPrimaryFollows: it must not wait for what the other members say.
 func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 	t.Parallel()
-	record := lasting(ShortLeaseSeconds, rec(1, 1, "db-0", "db-1", "db-2"))
-	order := Assignment{Role: RolePrimary, Record: record, Boot: "first", Acks: 1, Lease: 1, LeaseSeconds: ShortLeaseSeconds}
+	record := lasting(LongLeaseSeconds, rec(1, 1, "db-0", "db-1", "db-2"))
+	order := Assignment{Role: RolePrimary, Record: record, Boot: "first", Acks: 1, Lease: 1, LeaseSeconds: LongLeaseSeconds}
 	short := func() Status {
 		follows := order
 		return Status{State: StateWriting, Boot: "first", Assignment: &follows, Clock: time.Hour, Lease: &Lease{Needs: 1, Lasts: order.Lasts(), Left: time.Second}}
 	}
-	if again := short().Confirmation(record); again == nil || again.ConfirmedAt != time.Hour || again.contradicts(&order) || !again.Relaxes(short()) {
-		t.Errorf("it gets %+v", again)
+	brief := func(s *Status) {
+		s.Assignment.LeaseSeconds, s.Assignment.Record.LeaseSeconds = ShortLeaseSeconds, ShortLeaseSeconds
 	}
-	for what, change := range map[string]func(*Status){
-		"replicas are connected":       func(s *Status) { s.Lease.Left = order.Lasts() },
-		"it has no assignment":         func(s *Status) { s.Assignment = nil },
-		"it follows an earlier record": func(s *Status) { s.Assignment.Record.Revision-- },
-		"its mysqld has started again": func(s *Status) { s.Boot = "second" },
-		"it is a replica":              func(s *Status) { s.Assignment.Role = RoleReplica },
+	for what, test := range map[string]struct {
+		change func(*Status)
+		isSent bool
+	}{
+		"too few replicas are connected": {func(*Status) {}, true},
+		"the lease is longer than it knows": {func(s *Status) {
+			brief(s)
+			s.Assignment.Record.Revision--
+		}, true},
+		"replicas are connected":       {func(s *Status) { s.Lease.Left = order.Lasts() }, false},
+		"it has no assignment":         {func(s *Status) { s.Assignment = nil }, false},
+		"it follows an earlier record": {func(s *Status) { s.Assignment.Record.Revision-- }, false},
+		"it follows another record, with a shorter lease": {func(s *Status) {
+			brief(s)
+			s.Assignment.Record.Revision--
+			s.Assignment.Record.RequiredAcks = 2
+		}, false},
+		"it follows a record of long ago": {func(s *Status) {
+			brief(s)
+			s.Assignment.Record.Revision -= 2
+		}, false},
+		"its lease rests on replicas":  {func(s *Status) { s.Assignment.LeaseSeconds = ShortLeaseSeconds }, false},
+		"its mysqld has started again": {func(s *Status) { s.Boot = "second" }, false},
+		"it is a replica":              {func(s *Status) { s.Assignment.Role = RoleReplica }, false},
 	} {
 		status := short()
-		change(&status)
-		if again := status.Confirmation(record); again != nil {
+		test.change(&status)
+		again := status.Confirmation(record)
+		if (again != nil) != test.isSent {
 			t.Errorf("%s: it gets %+v", what, again)
+		} else if test.isSent && (again.Confirmed() != time.Hour || again.contradicts(&order) || !again.Record.Equal(record) || !again.Relaxes(status)) {
+			t.Errorf("%s: it gets %+v", what, again)
+		}
+	}
+	if late := (Assignment{LeaseSeconds: ShortLeaseSeconds, ConfirmedAt: time.Hour}); late.Confirmed() != 0 {
+		t.Error("an operator confirms a lease that rests on replicas")
+	}
+}
+
+// TestALeaseIsMadeLongInTime: before the other members are asked, because they may hang.
+func TestALeaseIsMadeLongInTime(t *testing.T) {
+	t.Parallel()
+	cut := func() *story {
+		s := wantsLease(healthy(t, 3, 1)).hears(0, StateWriting, enforces(1, 2), engaged(1, ShortLeaseSeconds-2)).silent(1).silent(2)
+		s.c.Record = lasting(ShortLeaseSeconds, s.c.Record)
+		return s
+	}
+	for what, test := range map[string]struct {
+		story *story
+		isDue bool
+	}{
+		"too few replicas are heard":     {cut(), true},
+		"enough are":                     {cut().with(func(c *Cluster) { c.Members[0].Status.Lease.Left = ShortLeaseSeconds * time.Second }), false},
+		"the lease is long":              {cut().with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), false},
+		"the primary does not answer":    {cut().silent(0), false},
+		"the user does not want a lease": {cut().with(func(c *Cluster) { c.WantsLease = false }), false},
+	} {
+		next, isDue := test.story.c.Urgent()
+		want := test.story.c.Record
+		if test.isDue {
+			want.LeaseSeconds, want.Revision = LongLeaseSeconds, want.Revision+1
+		}
+		if isDue != test.isDue || !next.Equal(want) {
+			t.Errorf("%s: %t %+v", what, isDue, next)
 		}
 	}
 }

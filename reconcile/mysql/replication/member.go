@@ -17,7 +17,7 @@ const (
 
 // Protocol is the version of the protocol between operator and agents. It rises when something that a decision relies on gets another
 // meaning, or is missing on one side. A field that may be ignored does not raise it (protocol.go).
-const Protocol = 6
+const Protocol = 7
 
 // Assignment is what the operator assigns to one member. It is complete: a member needs nothing else to know its role.
 type Assignment struct {
@@ -230,6 +230,9 @@ type Status struct {
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
 	// SourceSilentSeconds is for how long this replica has got nothing from its primary, not even a heartbeat; 0 if that is not known.
 	SourceSilentSeconds int `json:"sourceSilentSeconds,omitempty"`
+	// DeafFor is for how long this member has certainly heard nothing from any primary, and it hears nothing until its receiver is started: no
+	// data has arrived at its machine. It is 0 if that is not known, or if its receiver may run.
+	DeafFor time.Duration `json:"deafFor,omitempty"`
 	// CloneProgress is the progress of a running copy, in percent.
 	CloneProgress *int `json:"cloneProgress,omitempty"`
 	// OtherEngines, of a primary, are its tables whose engine is not InnoDB; nil until it has searched for them.

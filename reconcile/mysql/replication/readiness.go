@@ -34,9 +34,17 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	}
 	message = fmt.Sprintf("%s takes over about %d seconds after mysqld of %s fails, unless it is back before", strings.Join(names, " or "), int((c.Limits.NotReady + takingOver).Seconds()), c.Record.Primary)
 	if c.Record.LeaseSeconds > 0 {
-		message += fmt.Sprintf(", or %d after nothing answers for it any more", int((c.Limits.Unreachable + c.Record.leaseLimit() + takingOver).Seconds()))
+		message += fmt.Sprintf(", or %d after nothing answers for it any more", int((c.untilLeaseEnds() + takingOver).Seconds()))
 	}
 	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased()
+}
+
+// untilLeaseEnds is about how long after its last packet the lease of a primary has ended for which nothing answers.
+func (c Cluster) untilLeaseEnds() time.Duration {
+	if restsOnReplicas(c.Record.LeaseSeconds) {
+		return max(c.Limits.Unreachable, c.Record.leaseLimit()) // it is counted from then
+	}
+	return c.Limits.Unreachable + c.Record.leaseLimit()
 }
 
 // takingOver is how long a takeover takes on a busy machine, apart from what it waits for.

@@ -68,9 +68,48 @@ func (w *world) pass(seconds int) {
 
 // renew finds the evidence of this moment.
 func (w *world) renew(m *simulated) {
-	if m.sql.leaseNeeds > 0 && w.connected(m) >= m.sql.leaseNeeds {
-		m.sql.leaseSince = w.clock
+	if w.sends(m, m.sql.leaseNeeds) {
+		m.sql.leaseSince, m.sql.heardAt = w.clock, w.clock
 	}
+}
+
+// sends reports whether what mysqld sends now reaches so many replicas that acknowledge. It reaches the others, too.
+func (w *world) sends(m *simulated, needs int) bool {
+	if !m.sql.up || m.sql.hung || m.cut {
+		return false
+	}
+	for _, other := range w.members {
+		if other != m && other.sql.up && other.sql.connected && other.vol.source == m.address && !other.cut {
+			other.sql.gotAt = w.clock
+		}
+	}
+	return needs > 0 && w.connected(m) >= needs
+}
+
+// deafness is since when a receiver that the agent has stopped has got nothing; the zero value is for not known.
+type deafness struct {
+	start, since int
+}
+
+// stopReceiver stops the receiver of a member. Not always does the kernel say when it has got something last.
+func (w *world) stopReceiver(m *simulated) {
+	if m.sql.connected {
+		m.agent.deaf = deafness{}
+		if w.random.IntN(4) > 0 {
+			m.agent.deaf = deafness{m.sql.start, m.sql.gotAt}
+		}
+	}
+	m.sql.io, m.sql.connected, m.sql.ackActive = false, false, false
+}
+
+// restsOnReplicas reports whether a primary has been heard lately, and since the operator has confirmed it.
+func (w *world) restsOnReplicas(m *simulated) bool {
+	return w.clock-m.sql.heardAt <= 1 && m.sql.heardAt > m.agent.confirmed
+}
+
+// leaseTime is a time of the world as a part of the lease that a record has.
+func (w *world) leaseTime(record Record, passed int) time.Duration {
+	return record.leaseLimit() * time.Duration(passed) / time.Duration(w.lasts(record.LeaseSeconds)+1)
 }
 
 // connected counts the replicas that acknowledge commits of the member, and whose machines acknowledge packets.
@@ -87,16 +126,17 @@ func (w *world) connected(m *simulated) int {
 
 // replaceLease simulates a supervisor that replaces the lease of a mysqld, unless it would end at once.
 func (w *world) replaceLease(m *simulated, needs, lasts, since int) bool {
-	if w.connected(m) >= needs {
-		since = w.clock
+	heard := 0
+	if w.sends(m, needs) {
+		since, heard = w.clock, w.clock
 	}
 	if needs <= m.sql.leaseNeeds {
-		since = max(since, m.sql.leaseSince)
+		since, heard = max(since, m.sql.leaseSince), max(heard, m.sql.heardAt)
 	}
 	if needs > 0 && w.clock-since > w.lasts(lasts) {
 		return false
 	}
-	m.sql.leaseNeeds, m.sql.leaseLasts, m.sql.leaseSince = needs, lasts, since
+	m.sql.leaseNeeds, m.sql.leaseLasts, m.sql.leaseSince, m.sql.heardAt = needs, lasts, since, heard
 	return true
 }
 
@@ -128,5 +168,28 @@ func (s *silences) observe(w *world, member Member, record Record) time.Duration
 	case !found:
 		s.since[member.Name], since = w.clock, w.clock
 	}
-	return (seconds(record.LeaseSeconds) + 2*time.Second) * time.Duration(w.clock-since) / time.Duration(w.lasts(record.LeaseSeconds)+1)
+	return w.leaseTime(record, w.clock-since)
+}
+
+// isolation is a primary that the network cuts off from the replicas. After some more events, the operator does not reach it either.
+type isolation struct {
+	isLikely bool
+	of       *simulated
+	events   int
+}
+
+// isolate begins one, or continues it.
+func (w *world) isolate() {
+	primary := w.named(w.record.Primary)
+	switch isolated := &w.isolated; {
+	case isolated.of != nil:
+		isolated.events--
+		if isolated.events <= 0 {
+			w.say("%s: cut off from the operator, too", isolated.of.name)
+			isolated.of.deaf, isolated.of = true, nil
+		}
+	case isolated.isLikely && primary != nil && restsOnReplicas(w.record.LeaseSeconds) && w.random.IntN(200) == 0:
+		w.say("%s: cut off from the replicas", primary.name)
+		primary.cut, isolated.of, isolated.events = true, primary, w.random.IntN(400)
+	}
 }

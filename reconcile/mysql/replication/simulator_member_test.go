@@ -105,6 +105,8 @@ type server struct {
 	// leaseNeeds is for how many replicas mysqld has a lease, leaseLasts how many seconds it lasts (Assignment.LeaseSeconds), leaseSince the
 	// time of the last evidence.
 	leaseNeeds, leaseLasts, leaseSince int
+	// heardAt is when enough replicas were heard last, gotAt when the receiver last got something.
+	heardAt, gotAt int
 	// receivers are the members that may follow this one. All others are locked out.
 	receivers []string
 }
@@ -126,6 +128,7 @@ type sidecar struct {
 	hearsAt    int
 	confirmed  int // the time after which the operator confirmed
 	lease      heldLease
+	deaf       deafness
 	pending    *Step
 	view       Observed
 	viewStart  int
@@ -297,7 +300,7 @@ func (w *world) look(m *simulated) {
 		if order.Record.LeaseSeconds == 0 && m.lease().needs < order.Lease {
 			confirmed = -w.longLease - 1
 		}
-		if w.leads(m, order.Lease, order.LeaseSeconds, confirmed) && order.Lease > 0 && w.connected(m) >= m.sql.leaseNeeds {
+		if w.leads(m, order.Lease, order.LeaseSeconds, confirmed) && order.Lease > 0 && w.restsOnReplicas(m) {
 			m.vol.leasedUnder = order.Record.Version()
 		}
 	}
@@ -371,7 +374,10 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 			known.lasts = order.LeaseSeconds
 		}
 		lasts, all := seconds(known.lasts), w.lasts(known.lasts)
-		a.status.Lease = &Lease{Needs: known.needs, Lasts: lasts, Left: lasts * time.Duration(all-w.clock+since) / time.Duration(all), IsHeard: w.clock-m.sql.leaseSince <= 1}
+		a.status.Lease = &Lease{Needs: known.needs, Lasts: lasts, Left: lasts * time.Duration(all-w.clock+since) / time.Duration(all), IsHeard: w.restsOnReplicas(m)}
+	}
+	if a.deaf.start == m.sql.start && !m.sql.io {
+		a.status.DeafFor = time.Duration(a.deaf.since) + 1
 	}
 }
 
@@ -386,7 +392,7 @@ func (m *simulated) assign(next Assignment) bool {
 	case next.Role == RolePrimary:
 		m.vol.replaced = nil
 	}
-	m.agent.confirmed = max(m.agent.confirmed, int(next.ConfirmedAt))
+	m.agent.confirmed = max(m.agent.confirmed, int(next.Confirmed()))
 	next.ConfirmedAt = 0
 	m.vol.held, m.vol.role, m.vol.last = next.Record, next.Role, &next
 	m.agent.assignment, m.agent.status.Assignment = &next, &next
@@ -411,9 +417,10 @@ func (w *world) act(m *simulated) {
 			m.crash()
 		}
 	case VerbStopReplica:
-		s.io, s.sql, s.connected, s.ackActive, s.ioErrno = false, false, false, false, 0
+		w.stopReceiver(m)
+		s.sql, s.ioErrno = false, 0
 	case VerbStopReceiver:
-		s.io, s.connected, s.ackActive = false, false, false
+		w.stopReceiver(m)
 	case VerbApplyReceived:
 		s.sql = true
 	case VerbForgetSource:
@@ -427,7 +434,8 @@ func (w *world) act(m *simulated) {
 	case VerbStartAcknowledging:
 		s.replicaAcks = true
 	case VerbStopAcknowledging:
-		s.io, s.connected, s.ackActive, s.replicaAcks = false, false, false, false
+		w.stopReceiver(m)
+		s.replicaAcks = false
 	case VerbAcceptWrites:
 		if w.mayOpen(m, *m.agent.view.Assignment) {
 			m.vol.origin, s.readOnly = OriginMember, false
@@ -442,8 +450,9 @@ func (w *world) act(m *simulated) {
 	case VerbTurnToSource:
 		w.turnToSource(m)
 	case VerbStartReplica:
-		s.io, s.sql, s.ioErrno = true, true, 0
+		s.io, s.sql, s.ioErrno, m.agent.deaf = true, true, 0, deafness{}
 	case VerbRestartReceiver:
+		m.agent.deaf = deafness{}
 		s.io, s.connected, s.ackActive, s.ioErrno = true, false, false, 0
 	}
 }
@@ -454,7 +463,7 @@ func (w *world) turnToSource(m *simulated) {
 	if !m.sql.sql {
 		return
 	}
-	m.vol.source, m.agent.pointed = m.agent.view.Assignment.SourceAddress, true
+	m.vol.source, m.agent.pointed, m.agent.deaf = m.agent.view.Assignment.SourceAddress, true, deafness{}
 	m.sql.io, m.sql.connected, m.sql.ackActive, m.sql.ioErrno = true, false, false, 0
 }
 

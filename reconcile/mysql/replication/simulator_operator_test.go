@@ -76,11 +76,17 @@ func (w *world) ask(p *pass) {
 		} else {
 			status.SourceSilentSeconds = int(w.limits().Unreachable.Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
 		}
+		if status.DeafFor > 0 {
+			status.DeafFor = w.leaseTime(p.seen.Record, w.clock-int(status.DeafFor-1))
+		}
 		status.Clock = time.Duration(w.clock)
 		member.Status, m.heard = &status, w.clock
 	}
 	member.SilentFor = w.silences.observe(w, *member, p.seen.Record)
 	member.UnheardFor = LostAfter * time.Duration(w.clock-m.heard) / time.Duration(w.patience)
+	if next, isDue := p.seen.Urgent(); isDue && !w.isPaused && w.random.IntN(8) > 0 {
+		w.records(p, next)
+	}
 }
 
 // decide writes the record if it must change. Only if the record is unchanged, the pass continues with the assignments.
@@ -107,9 +113,14 @@ func (w *world) decide(p *pass) {
 		slices.Sort(p.unsent)
 		return
 	}
+	w.records(p, p.decision.Record)
+}
+
+// records writes a record, unless it has changed since the pass began. That ends the pass.
+func (w *world) records(p *pass, next Record) {
 	if p.version == w.version {
-		w.say("operator records %+v", p.decision.Record)
-		w.stale, w.record = w.record, p.decision.Record
+		w.say("operator records %+v", next)
+		w.stale, w.record = w.record, next
 		w.version++
 		w.isReplaced = w.isReplaced || w.record.FormerPrimary != ""
 		if m := w.named(w.record.FormerPrimary); m != nil && m.deaf {

@@ -111,6 +111,7 @@ type world struct {
 	// wantsLease and isPaused are what the user wants. silences is what the operator remembers.
 	wantsLease, isPaused, isPatient bool
 	silences                        silences
+	isolated                        isolation
 	note                            *Note  // the operator's last note
 	stale                           Record // an earlier record, which a restarted operator may still see
 	log                             []string
@@ -135,6 +136,9 @@ func newWorld(seed uint64) *world {
 	w.patience, w.longLease = []int{1, 3, 30}[w.random.IntN(3)], 6+w.random.IntN(20)
 	w.shortLease = 2 + w.random.IntN(w.longLease-3)
 	w.prompt = []int{2, 5, 20}[w.random.IntN(3)]
+	if w.isolated.isLikely = w.random.IntN(5) == 0; w.isolated.isLikely {
+		w.calm = 5000 // little else happens
+	}
 	w.policy = Durability{Continue: !w.isPair && w.random.IntN(4) > 0, Grace: 10 * time.Second}
 	return w
 }
@@ -220,6 +224,7 @@ func (w *world) anyMember() *simulated { return w.members[w.random.IntN(len(w.me
 // happen makes one event happen: mostly a normal action, at times a fault.
 func (w *world) happen() {
 	w.counted++
+	w.isolate()
 	if w.random.IntN(w.calm) == 0 {
 		w.fault()
 		return
@@ -321,7 +326,11 @@ func (w *world) receive(m *simulated) {
 	if source != nil && source.sql.hung {
 		return
 	}
-	if source == nil || m.cut || source.cut || !source.sql.up {
+	isCut := source != nil && source.sql.up && (m.cut || source.cut)
+	if isCut && w.random.IntN(100) > 0 {
+		return // TCP notices that late
+	}
+	if source == nil || isCut || !source.sql.up {
 		m.sql.connected = false
 		return
 	}

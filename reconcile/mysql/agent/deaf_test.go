@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sockets"
+)
+
+// TestTheReceiversConnectionIsCertain: it is the only one that another process has to the primary.
+func TestTheReceiversConnectionIsCertain(t *testing.T) {
+	t.Parallel()
+	open := func(port uint16, inode uint32) sockets.Connection {
+		return sockets.Connection{Own: netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), port), IsOpen: true, Inode: inode, KnowsState: true}
+	}
+	mine, receiver, old := open(1, 11), open(2, 12), open(3, 0)
+	old.IsOpen, old.IsClosed, old.KnowsState = false, true, false
+	for what, test := range map[string]struct {
+		all  []sockets.Connection
+		want bool
+	}{
+		"one of the agent, and an old one": {[]sockets.Connection{mine, receiver, old}, true},
+		"none":                             {[]sockets.Connection{mine, old}, false},
+		"one without a state":              {[]sockets.Connection{{Own: receiver.Own, IsOpen: true, Inode: 12}}, false},
+		"one of another process":           {[]sockets.Connection{receiver, open(4, 14)}, false},
+	} {
+		if got, isKnown := onlyOpen(test.all, []uint32{11}); isKnown != test.want || isKnown && got != receiver {
+			t.Errorf("%s: %+v, %t", what, got, isKnown)
+		}
+	}
+	if _, _, isKnown := receiverIn(replication.Channel{IO: "Connecting", SourceHost: "127.0.0.1", SourcePort: 3306}); isKnown {
+		t.Error("the receiver is not connected, and its connection is known")
+	}
+}
+
+// TestWhatIsLeftOfAConnectionIsCertain: mysqld has closed it, and nothing has arrived that was not read.
+func TestWhatIsLeftOfAConnectionIsCertain(t *testing.T) {
+	t.Parallel()
+	open := sockets.Connection{Own: netip.MustParseAddrPort("10.0.0.2:4000"), IsOpen: true, Inode: 12}
+	for what, test := range map[string]struct {
+		change func(*sockets.Connection)
+		want   bool
+	}{
+		"it is closed":                    {func(*sockets.Connection) {}, true},
+		"mysqld still has it":             {func(c *sockets.Connection) { c.Inode = 12 }, false},
+		"it is open":                      {func(c *sockets.Connection) { c.IsClosed, c.IsOpen = false, true }, false},
+		"the kernel forgets its state":    {func(c *sockets.Connection) { c.KnowsState = false }, true},
+		"the primary closes it, too":      {func(c *sockets.Connection) { c.IsClosed = false }, false},
+		"it is another one, of that time": {func(c *sockets.Connection) { c.Own = netip.MustParseAddrPort("10.0.0.2:4001") }, false},
+	} {
+		closed := sockets.Connection{Own: open.Own, IsClosed: true, KnowsState: true, QuietFor: time.Second}
+		test.change(&closed)
+		if _, isLeft := leftOf(open, []sockets.Connection{closed}); isLeft != test.want {
+			t.Errorf("%s: %t", what, isLeft)
+		}
+	}
+}
+
+// TestAStoppedReceiverHearsNothing: until a receiver runs again, or mysqld has started again, with which one may have run.
+func TestAStoppedReceiverHearsNothing(t *testing.T) {
+	t.Parallel()
+	stopped := stoppedReceiver{"one", time.Hour, replication.Received{Heartbeats: 7, Position: "4", RelayLogSpace: 900}}
+	for what, test := range map[string]struct {
+		start, io string
+		got       replication.Received
+		want      time.Duration
+	}{
+		"it is stopped":            {"one", "No", stopped.got, time.Hour},
+		"the applier runs":         {"one", "No", replication.Received{Heartbeats: 7, Position: "4"}, time.Hour},
+		"it has got a heartbeat":   {"one", "No", replication.Received{Heartbeats: 8, Position: "4"}, 0},
+		"a receiver runs":          {"one", "Connecting", stopped.got, 0},
+		"mysqld has started again": {"two", "No", stopped.got, 0},
+	} {
+		if got := stopped.since(test.start, replication.Channel{IO: test.io, Received: test.got}); got != test.want {
+			t.Errorf("%s: since %s, want %s", what, got, test.want)
+		}
+	}
+	a := &Agent{deaf: stopped, deafSince: time.Hour}
+	a.forgetReceiver()
+	if a.deaf != (stoppedReceiver{}) || a.deafSince != 0 {
+		t.Errorf("another receiver starts: %+v, %s", a.deaf, a.deafSince)
+	}
+}
+
+// TestOwnSocketsAreKnown: the agent's own connections to a primary.
+func TestOwnSocketsAreKnown(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	to := listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // it listens on TCP
+	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", to.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	channel := replication.Channel{IO: "Yes", KnowsReceived: true, SourceHost: "127.0.0.1", SourcePort: to.Port}
+	if all, err := sockets.To(to.AddrPort()); err != nil || len(all) != 1 || !all[0].IsOpen {
+		t.Fatalf("it has %+v (%v)", all, err)
+	}
+	if found, _, isKnown := receiverIn(channel); isKnown {
+		t.Errorf("the agent's own connection counts as mysqld's: %+v", found)
+	}
+}
