@@ -36,14 +36,14 @@ func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 // While its agent does not answer, it does so only if the primary has a lease (lease.go), or a user asks for it: the agent cannot say
 // whether mysqld still runs.
 func (c Cluster) replaceDown(decision Decision) Decision {
-	down := cmp.Or(c.primaryDown(), c.primaryCutOff(), c.primaryLost())
-	gone := c.primaryGone()
+	down := cmp.Or(c.primaryDown().Message, c.primaryCutOff().Message, c.primaryLost().Message)
+	gone := c.primaryGone().Message
 	if down == "" && gone == "" {
 		return decision
 	}
 	_, problem := c.whyNotReplaced()
 	if problem == "" && down != "" {
-		problem = c.whyNotSoon()
+		_, problem = c.soonest()
 	}
 	if problem != "" {
 		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: cmp.Or(down, gone) + "; no replica takes over: " + problem}
@@ -83,22 +83,22 @@ func (r Record) replacing(waits string) *Note {
 	return &Note{Reason: ReasonReplacingPrimary, Message: "another member takes over from " + r.FormerPrimary + ": " + waits}
 }
 
-// whyNotSoon returns why the member that would take over could not lead at once; empty if it can. A primary that is only down may be back
-// sooner.
-func (c Cluster) whyNotSoon() string {
+// soonest names the member that would take over. problem is why it could not lead at once; empty if it can. A primary that is only down may
+// be back sooner.
+func (c Cluster) soonest() (name, problem string) {
 	witnesses := c.bySuitability(c.witnesses(answers))
 	name, undecided := electFrom(c.Record.Primary, witnesses)
 	if undecided = cmp.Or(undecided, ownAmong(witnesses)); undecided != "" {
-		return undecided
+		return "", undecided
 	}
 	chosen, _ := c.member(name)
 	switch {
 	case chosen.Status.State == StateBroken:
-		return "the applier of " + name + ", which has everything, has failed"
+		return name, "the applier of " + name + ", which has everything, has failed"
 	case !chosen.Status.Executed.Contains(chosen.Status.Received):
-		return name + ", which has everything, has not applied all of it yet"
+		return name, name + ", which has everything, has not applied all of it yet"
 	}
-	return ""
+	return name, ""
 }
 
 // adoptInstead is what a user can do where no replica may take over by itself.

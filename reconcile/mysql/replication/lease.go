@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -223,22 +222,22 @@ func release(c Cluster) Record {
 // how long in all.
 const UnheardLeast = 2 * time.Second
 
-// primaryLost describes a primary that does not answer, and from which the replicas get nothing; empty if that is not so, or if it may lead
-// without a lease. All replicas in sync that answer must have got nothing: one that has follows a primary that works.
-func (c Cluster) primaryLost() string {
+// primaryLost judges a primary that does not answer, and from which the replicas get nothing. It must have a lease. All replicas in sync
+// that answer must have got nothing: one that has follows a primary that works.
+func (c Cluster) primaryLost() Verdict {
+	v := Verdict{Rule: RuleLost}
 	primary, found := c.member(c.Record.Primary)
 	limit := max(LostAfter, c.Limits.Unreachable)
 	if primary.IsRunning { // Kubernetes does not start it again
 		limit = min(UnheardLeast, c.Limits.Unreachable)
 	}
-	if !found || c.Record.LeaseSeconds == 0 || primary.Status != nil || primary.UnheardFor < limit {
-		return ""
+	if !v.must(noAnswer, found && primary.Status == nil) {
+		return v
 	}
-	deaf := c.getNothing(c.Limits.Unreachable, func(Status) bool { return true })
-	if deaf < max(len(c.witnesses(answers)), c.Record.witnessesNeeded()) {
-		return ""
-	}
-	return fmt.Sprintf("the primary %s does not answer, and the replicas have got nothing from it for more than %d seconds", primary.Name, int(c.Limits.Unreachable.Seconds()))
+	v.must("it has a lease", c.Record.LeaseSeconds > 0)
+	v.mustBeUnheard(primary, limit)
+	v.mustLast(replicasQuiet, c.quietFor(max(len(c.witnesses(answers)), c.Record.witnessesNeeded()), anyReplica), c.Limits.Unreachable)
+	return v.saying("the primary %s does not answer, and the replicas have got nothing from it for more than %d seconds", primary.Name, int(c.Limits.Unreachable.Seconds()))
 }
 
 // silentFor is for how long so many members have been silent that the former primary can have no evidence; 0 if too few are.

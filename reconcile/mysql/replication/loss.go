@@ -2,6 +2,8 @@ package replication
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 )
 
@@ -46,64 +48,65 @@ func (l Limits) silent() time.Duration { return l.Unreachable - time.Second }
 // within this time.
 const ShortAfter = 5 * time.Second
 
-// primaryDown describes a primary whose mysqld has not answered its agent for too long, and certainly takes no writes or hangs; empty if it
-// is well, or if that is not certain.
-func (c Cluster) primaryDown() string {
-	status := c.primaryStatus()
-	if !status.speaksOurProtocol() || status.State != StateStarting {
-		return ""
+// primaryDown judges a primary whose mysqld has not answered its agent for too long, and certainly takes no writes or hangs.
+func (c Cluster) primaryDown() Verdict {
+	v, status := Verdict{Rule: RuleDown}, c.primaryStatus()
+	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its mysqld does not answer the agent", status.State == StateStarting) {
+		return v
 	}
 	limit, late := c.Limits.NotReady, "has not been ready"
 	if status.Closed == nil {
 		limit, late = c.Limits.Unreachable, "has not answered"
+		v.mustLast(replicasQuiet, c.quietFor(c.Record.witnessesNeeded(), anyReplica), c.Limits.silent()) // no commit returns to a client
 	}
-	if seconds(status.StartingSeconds) < limit || status.Closed == nil && !c.primaryHangs() {
-		return ""
-	}
-	return fmt.Sprintf("mysqld of the primary %s %s for more than %d seconds", c.Record.Primary, late, int(limit.Seconds()))
+	v.mustLast("its mysqld "+late, seconds(status.StartingSeconds), limit)
+	return v.saying("mysqld of the primary %s %s for more than %d seconds", c.Record.Primary, late, int(limit.Seconds()))
 }
 
-// primaryGone describes a primary whose agent has not answered for too long; empty if it answers.
-func (c Cluster) primaryGone() string {
+// primaryGone judges a primary whose agent has not answered for too long.
+func (c Cluster) primaryGone() Verdict {
+	v := Verdict{Rule: RuleGone}
 	primary, found := c.member(c.Record.Primary)
-	if !found || primary.Status != nil || primary.UnheardFor < LostAfter {
-		return ""
+	if !v.must(noAnswer, found && primary.Status == nil) {
+		return v
 	}
-	return fmt.Sprintf("the primary %s has not answered for more than %d seconds", primary.Name, int(LostAfter.Seconds()))
+	v.mustBeUnheard(primary, LostAfter)
+	return v.saying("the primary %s has not answered for more than %d seconds", primary.Name, int(LostAfter.Seconds()))
 }
 
-// primaryHangs reports whether so many members in sync get nothing from the primary that no commit returns to a client.
-func (c Cluster) primaryHangs() bool {
-	return c.getNothing(c.Limits.silent(), func(Status) bool { return true }) >= c.Record.witnessesNeeded()
+// primaryCutOff judges a primary that takes writes and whose commits wait, because the network between it and the replicas failed. All
+// replicas in sync that answer must have got nothing from it: one that has could be the only one with its latest commits. And they must be
+// enough to keep the promise of the record without it.
+func (c Cluster) primaryCutOff() Verdict {
+	v, status := Verdict{Rule: RuleCutOff}, c.primaryStatus()
+	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its mysqld takes writes", status.State == StateWriting) ||
+		!v.must("fewer replicas are connected to it than must acknowledge", status.ConnectedReplicas < c.Record.RequiredAcks) {
+		return v
+	}
+	v.must("it was not tried a short while ago to replace it", !c.HasContinued)
+	v.mustLast("it gets too few acknowledgements", seconds(status.AcksShortSeconds), ShortAfter)
+	quiet := c.quietFor(max(len(c.witnesses(answers)), c.Record.witnessesNeeded(), c.Record.RequiredAcks+1), func(replica Status) bool { return replica.Acknowledging }) // its relay log has room
+	v.mustLast(replicasQuiet, quiet, c.Limits.silent())
+	return v.saying("the primary %s gets too few acknowledgements, and the replicas have got nothing from it for more than %d seconds", c.Record.Primary, int(c.Limits.silent().Seconds()))
 }
 
-// primaryCutOff describes a primary that takes writes and whose commits wait, because the network between it and the replicas failed; empty
-// if that is not so. All replicas in sync that answer must have got nothing from it: one that has could be the only one with its latest
-// commits. And they must be enough to keep the promise of the record without it.
-func (c Cluster) primaryCutOff() string {
-	status := c.primaryStatus()
-	if !status.speaksOurProtocol() || status.State != StateWriting || c.HasContinued {
-		return ""
-	}
-	ready := c.getNothing(c.Limits.silent(), func(replica Status) bool { return replica.Acknowledging }) // its relay log has room
-	isCutOff := status.ConnectedReplicas < c.Record.RequiredAcks && seconds(status.AcksShortSeconds) >= ShortAfter
-	if !isCutOff || ready < max(len(c.witnesses(answers)), c.Record.witnessesNeeded(), c.Record.RequiredAcks+1) {
-		return ""
-	}
-	return fmt.Sprintf("the primary %s gets too few acknowledgements, and the replicas have got nothing from it for more than %d seconds", c.Record.Primary, int(c.Limits.silent().Seconds()))
-}
-
-// getNothing counts the replicas in sync that have got nothing from the primary for so long, and of which something holds.
-func (c Cluster) getNothing(silent time.Duration, holds func(Status) bool) int {
-	count := 0
+// quietFor is for how long so many replicas in sync have got nothing from the primary, of which something holds; less than any time if
+// fewer report that.
+func (c Cluster) quietFor(count int, holds func(Status) bool) time.Duration {
+	var quiet []time.Duration
 	for _, member := range c.replicas() {
-		status := member.Status
-		if c.Record.Acknowledges(member.Name) && status.speaksOurProtocol() && seconds(status.SourceSilentSeconds) >= silent && holds(*status) {
-			count++
+		if status := member.Status; c.Record.Acknowledges(member.Name) && status.speaksOurProtocol() && holds(*status) {
+			quiet = append(quiet, seconds(status.SourceSilentSeconds))
 		}
 	}
-	return count
+	if count = max(count, 1); count > len(quiet) {
+		return math.MinInt64
+	}
+	slices.Sort(quiet)
+	return quiet[len(quiet)-count]
 }
+
+func anyReplica(Status) bool { return true }
 
 func seconds(count int) time.Duration { return time.Duration(count) * time.Second }
 

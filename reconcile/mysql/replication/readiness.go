@@ -13,7 +13,7 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	case c.Record.FormerPrimary != "":
 		return false, ReasonReplacingPrimary, "another member takes over from " + c.Record.FormerPrimary
 	case c.Record.Primary == "":
-		return false, ReasonWaitingForMembers, "the cluster has no primary yet"
+		return false, ReasonWaitingForMembers, noPrimaryYet
 	case c.Replicas < 2:
 		return false, ReasonSingleMember, "a cluster of one member has no replica"
 	}
@@ -46,6 +46,8 @@ func (c Cluster) untilLeaseEnds() time.Duration {
 	}
 	return c.Limits.Unreachable + c.Record.leaseLimit()
 }
+
+const noPrimaryYet = "the cluster has no primary yet"
 
 // takingOver is how long a takeover takes on a busy machine, apart from what it waits for.
 const takingOver = 5 * time.Second

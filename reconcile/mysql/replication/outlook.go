@@ -1,0 +1,70 @@
+package replication
+
+import "time"
+
+// Outlook is what changes next in the record if everything stays as it was observed.
+type Outlook struct {
+	// Changes reports whether Record differs from the current one. It does not if nothing changes within longestOutlook.
+	Changes bool
+	// After is when it changes, at the latest.
+	After time.Duration
+	// Record is the next record, and Note what users read then.
+	Record Record
+	Note   *Note
+}
+
+// longestOutlook is how far an Outlook reaches: further than any time that a takeover waits for by itself.
+const longestOutlook = 2 * time.Minute
+
+// Outlook returns what the decision changes next if everything stays as it was observed. What an operator remembers of members
+// (Member.UnheardFor and so on) may be unknown, and then counts from now.
+func (c Cluster) Outlook(decide func(Cluster) Decision) Outlook {
+	for after := time.Duration(0); after <= longestOutlook; after += time.Second {
+		if decision := decide(c.lasting(after)); !decision.Record.Equal(c.Record) {
+			return Outlook{Changes: true, After: after, Record: decision.Record, Note: decision.Note}
+		}
+	}
+	return Outlook{Record: c.Record, Note: decide(c.lasting(longestOutlook)).Note}
+}
+
+// lasting returns what would be observed if everything lasted longer that is not as in a healthy cluster.
+func (c Cluster) lasting(longer time.Duration) Cluster {
+	before := c.Members
+	c.Members = make([]Member, 0, len(before))
+	for _, member := range before {
+		c.Members = append(c.Members, member.lasting(longer, c.Record))
+	}
+	return c
+}
+
+// heartbeatSeconds is for how long a replica may have got nothing from a primary that works (Ear).
+const heartbeatSeconds = 1
+
+func (m Member) lasting(longer time.Duration, record Record) Member {
+	if m.Status == nil {
+		m.UnheardFor += longer
+		return m
+	}
+	status, more := *m.Status, int(longer.Seconds())
+	m.Status = &status
+	switch {
+	case record.FormerPrimary == "":
+	case status.IsSilent(record):
+		m.SilentFor += longer
+	default:
+		m.UnfencedFor += longer
+	}
+	if status.State == StateStarting {
+		status.StartingSeconds += more
+	}
+	if status.AcksShortSeconds > 0 {
+		status.AcksShortSeconds += more
+	}
+	if status.SourceSilentSeconds > heartbeatSeconds {
+		status.SourceSilentSeconds += more
+	}
+	if status.DeafFor > 0 {
+		status.DeafFor += longer
+	}
+	return m
+}
