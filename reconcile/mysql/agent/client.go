@@ -39,7 +39,11 @@ type Target struct{ Address, Host string }
 
 // Status asks a member for its status.
 func (c *Client) Status(ctx context.Context, target Target) (replication.Status, error) {
-	body, err := c.do(ctx, target, http.MethodGet, statusPath, nil)
+	return c.lines.status(ctx, target, c.timeout, agentRequest{method: http.MethodGet, path: statusPath, alarms: c.alarms()})
+}
+
+func (l *agentConnections) status(ctx context.Context, target Target, within time.Duration, asked agentRequest) (replication.Status, error) {
+	body, err := l.ask(ctx, target, within, asked)
 	if err != nil {
 		return replication.Status{}, fmt.Errorf("ask the agent of %s: %w", target.Host, explained(err))
 	}

@@ -48,6 +48,8 @@ type agentRequest struct {
 	content      []byte
 	// alarms is where the operator takes alarms; empty for nowhere.
 	alarms string
+	// isBystander makes the agent not count the request as the operator's look (Bystander).
+	isBystander bool
 }
 
 // ask sends a request over a member's kept connection, and over a new one if that gives no answer. within bounds both together.
@@ -155,6 +157,9 @@ func converse(ctx context.Context, open net.Conn, target Target, asked agentRequ
 	}
 	if asked.alarms != "" {
 		request.Header.Set(alarmHeader, asked.alarms)
+	}
+	if asked.isBystander {
+		request.Header.Set(bystanderHeader, "true")
 	}
 	writer := bufio.NewWriterSize(open, keptBuffer)
 	if err := errors.Join(request.Write(writer), writer.Flush()); err != nil {
