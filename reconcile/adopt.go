@@ -15,7 +15,12 @@ import (
 // the object. It leaves everything else, including the entry of ManagerChildren in managedFields (Kubernetes documentation, "Garbage
 // Collection"). An object that only looks like a child, for example a copied manifest, does not have that entry.
 func (c *Client) CheckOwnership(object *unstructured.Unstructured, resource apischema.GroupVersionResource, labels map[string]string) error {
-	foreign := checkController(c.owner, object, resource)
+	return CheckOwnership(c.owner, object, resource, labels)
+}
+
+// CheckOwnership is Client.CheckOwnership for any object that may own.
+func CheckOwnership(owner, object *unstructured.Unstructured, resource apischema.GroupVersionResource, labels map[string]string) error {
+	foreign := checkController(owner, object, resource)
 	if foreign != nil && isOrphan(object, labels) {
 		return nil
 	}

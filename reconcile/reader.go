@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 )
 
@@ -27,6 +29,27 @@ type Reader struct {
 	namespaces []string
 	caches     map[apischema.GroupVersionResource]*view
 	server     *serverClock
+}
+
+// NewReader returns a Reader without caches, for a program that only reads. Any other request is an error before it is sent.
+func NewReader(config *rest.Config) (*Reader, error) {
+	only := rest.CopyConfig(config)
+	only.Wrap(func(next http.RoundTripper) http.RoundTripper { return readsOnly{next} })
+	api, err := dynamic.NewForConfig(only)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return &Reader{api: api, server: &serverClock{now: time.Now}}, nil
+}
+
+// readsOnly sends requests that change nothing.
+type readsOnly struct{ next http.RoundTripper }
+
+func (r readsOnly) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet {
+		return nil, fmt.Errorf("%s %s: this program only reads", request.Method, request.URL.Path)
+	}
+	return r.next.RoundTrip(request)
 }
 
 // Get reads an object from the API server, for decisions that must not rely on a cache.

@@ -26,6 +26,7 @@ func commands() []cli.Command {
 		{Name: "run", Usage: "run [flags]", Run: runOperator, Summary: "reconcile the kinds (the default)"},
 		{Name: "manifests", Usage: "manifests [crds|rbac|policy|operator|protection|all] [flags]", Run: runManifests, Summary: "print manifests: definitions, permissions, policies, Deployment, protection"},
 		{Name: "crds", Usage: "crds plan|apply|status [flags]", Run: runCRDs, Summary: "show what would change in the definitions, apply them, or show their status"},
+		{Name: "explain", Usage: "explain failover NAMESPACE/NAME [flags]", Run: runExplain, Summary: "show who would take over from a primary, in how long, losing what, or why no member may"},
 		{Name: "version", Usage: "version", Run: runVersion, Summary: "print the version"},
 		{Name: "restore", Usage: "restore --from URL --into DIR [flags]", Run: runCompanion(protocol.Program, protocol.CommandRestore), Summary: "make a data directory from a backup (also in the Pods of a MySQLCluster)"},
 		{Name: "backup", Usage: "backup verify --from URL [flags]", Run: runCompanion(protocol.Program, protocol.CommandBackup), Summary: "check a whole backup; without verify, make one (in the Pods of a MySQLBackupInstance)"},

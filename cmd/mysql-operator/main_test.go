@@ -36,6 +36,9 @@ func TestCommandLines(t *testing.T) {
 		"an environment not true":     {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_LEADER_ELECT": "often"}, cli.ExitUsage, "MYSQL_OPERATOR_LEADER_ELECT"},
 		"no such manifests":           {[]string{"manifests", "poetry"}, nil, cli.ExitUsage, `not "poetry"`},
 		"crds without a verb":         {[]string{"crds"}, nil, cli.ExitUsage, "plan, apply, status"},
+		"explain without a cluster":   {[]string{"explain", "failover"}, nil, cli.ExitUsage, "failover NAMESPACE/NAME"},
+		"explain without a namespace": {[]string{"explain", "failover", "db"}, nil, cli.ExitUsage, `not "db"`},
+		"no such output":              {[]string{"explain", "failover", "a/db", "-o", "xml"}, nil, cli.ExitUsage, "use one of text, json"},
 		"no such kubeconfig":          {[]string{"run", "--kubeconfig=/does/not/exist"}, nil, cli.ExitFailure, "name one with --kubeconfig"},
 	} {
 		t.Run(story, func(t *testing.T) {

@@ -35,7 +35,7 @@ func (r *reconciler) confirmAbsent(ctx context.Context, client *reconcile.Client
 		return nil
 	}
 	n := children.NamesOf(cluster)
-	set, err := r.liveSet(ctx, client, n)
+	set, err := liveSet(ctx, r.reader, client.Owner(), n)
 	if err != nil {
 		return err
 	}
@@ -61,29 +61,29 @@ func (r *reconciler) confirmAbsent(ctx context.Context, client *reconcile.Client
 }
 
 // liveSet reads the cluster's StatefulSet from the API server; nil if there is none.
-func (r *reconciler) liveSet(ctx context.Context, client *reconcile.Client, n children.Names) (*appsv1.StatefulSet, error) {
-	object, err := r.reader.Get(ctx, children.StatefulSets(), n.Namespace, n.Cluster)
+func liveSet(ctx context.Context, reader reader, owner *unstructured.Unstructured, n children.Names) (*appsv1.StatefulSet, error) {
+	object, err := reader.Get(ctx, children.StatefulSets(), n.Namespace, n.Cluster)
 	if reconcile.IsGone(err) {
 		return nil, nil //nolint:nilnil // no StatefulSet, and no error in looking for one
 	}
 	if err != nil {
 		return nil, err
 	}
-	return ownSet(client, object, n)
+	return ownSet(owner, object, n)
 }
 
 // ownSet returns a StatefulSet that is the cluster's own; nil for one of another owner. One that is about to be adopted counts: its members
 // are running, and the operator must hear them before it decides anything about them.
-func ownSet(client *reconcile.Client, object *unstructured.Unstructured, n children.Names) (*appsv1.StatefulSet, error) {
-	if !mayBeOwn(client, object, n) {
+func ownSet(owner, object *unstructured.Unstructured, n children.Names) (*appsv1.StatefulSet, error) {
+	if !mayBeOwn(owner, object, n) {
 		return nil, nil //nolint:nilnil // none of its own, and no error in looking for one
 	}
 	set := &appsv1.StatefulSet{}
 	return set, schema.Decode(object, set)
 }
 
-func mayBeOwn(client *reconcile.Client, object *unstructured.Unstructured, n children.Names) bool {
-	return client.CheckOwnership(object, children.StatefulSets(), n.Labels()) == nil
+func mayBeOwn(owner, object *unstructured.Unstructured, n children.Names) bool {
+	return reconcile.CheckOwnership(owner, object, children.StatefulSets(), n.Labels()) == nil
 }
 
 // membersExist reports whether the StatefulSet exists; one of another owner is an error.

@@ -61,7 +61,7 @@ func (r *reconciler) keepTemplate(ctx context.Context, client *reconcile.Client,
 	if err != nil || scaleOf(seen) == spec.Scale && partitionOf(*seen.set) == plan.first() {
 		return false, err
 	}
-	live, err := r.liveSet(ctx, client, children.NamesOf(cluster))
+	live, err := liveSet(ctx, r.reader, client.Owner(), children.NamesOf(cluster))
 	if live == nil || err != nil {
 		return false, err
 	}

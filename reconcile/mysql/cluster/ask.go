@@ -16,7 +16,7 @@ import (
 
 // targets is how to ask the members of a cluster.
 type targets struct {
-	agents  *agent.Client
+	agents  asker
 	primary string
 	// addresses are those of the members' Pods, in the order of the members.
 	addresses []string
@@ -42,6 +42,11 @@ func timeoutOf(isReplaced, isUnheard bool) time.Duration {
 		return agentTimeout / 8
 	}
 	return agentTimeout / 2
+}
+
+// asker asks a member for its report.
+type asker interface {
+	Status(ctx context.Context, target agent.Target) (replication.Status, error)
 }
 
 // askPrimary fills in the primary's report of itself. The others are asked later, so that a replica's transactions can be compared with

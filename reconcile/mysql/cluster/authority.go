@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -26,10 +27,24 @@ const (
 	annotationClientsTold = children.Prefix + "clients-told"
 )
 
+// home is the operator's own namespace, and how to read it.
+type home struct {
+	reader    reader
+	namespace string
+}
+
+func (r *reconciler) home() home { return home{r.reader, r.operator.Home} }
+
+// reader reads the API server. It cannot write.
+type reader interface {
+	Get(ctx context.Context, resource apischema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
+	List(ctx context.Context, resource apischema.GroupVersionResource, namespace, selector string) ([]*unstructured.Unstructured, error)
+}
+
 // readAuthorities returns the CAs that the operator keeps for a cluster, and the Secret as it was read; both are nil if there is no Secret.
 // A Secret that is damaged, or that belongs to an earlier cluster of that name, has no CAs.
-func (r *reconciler) readAuthorities(ctx context.Context, n children.Names, cluster types.UID) (agent.Authorities, *unstructured.Unstructured, error) {
-	found, err := r.reader.Get(ctx, children.Secrets(), r.operator.Home, n.AuthoritySecret())
+func (h home) readAuthorities(ctx context.Context, n children.Names, cluster types.UID) (agent.Authorities, *unstructured.Unstructured, error) {
+	found, err := h.reader.Get(ctx, children.Secrets(), h.namespace, n.AuthoritySecret())
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
@@ -37,7 +52,7 @@ func (r *reconciler) readAuthorities(ctx context.Context, n children.Names, clus
 		return nil, nil, err
 	}
 	if found.GetLabels()[children.LabelManagedBy] != children.ManagedBy || found.GetLabels()[children.LabelClusterUID] == "" {
-		return nil, nil, &reconcile.ForeignError{Resource: children.Secrets(), Namespace: r.operator.Home, Name: n.AuthoritySecret()}
+		return nil, nil, &reconcile.ForeignError{Resource: children.Secrets(), Namespace: h.namespace, Name: n.AuthoritySecret()}
 	}
 	if found.GetLabels()[children.LabelClusterUID] != string(cluster) {
 		return nil, found, nil
@@ -48,7 +63,7 @@ func (r *reconciler) readAuthorities(ctx context.Context, n children.Names, clus
 	}
 	held, err := agent.ReadAuthorities(content)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info("the cluster's CA is damaged, creating a new one", "secret", r.operator.Home+"/"+n.AuthoritySecret(), "error", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("the cluster's CA is damaged, creating a new one", "secret", h.namespace+"/"+n.AuthoritySecret(), "error", err.Error())
 	}
 	return held, found, nil
 }

@@ -74,7 +74,7 @@ func (r *reconciler) certificates(ctx context.Context, l certificateCheck) (cert
 
 func (r *reconciler) observeCertificates(ctx context.Context, l *certificateCheck) error {
 	var err error
-	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.Names, l.client.Owner().GetUID()); err != nil {
+	if l.authorities, l.kept, err = r.home().readAuthorities(ctx, l.Names, l.client.Owner().GetUID()); err != nil {
 		return err
 	}
 	l.membersHaveCASince, l.clientsHaveCASince = readDistribution(l.kept, annotationTold), readDistribution(l.kept, annotationClientsTold)

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -76,31 +77,38 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 func (r *reconciler) observeChildren(ctx context.Context, client *reconcile.Client, n children.Names, seen *observed) error {
 	var err error
 	if object, found := r.reader.Cached(children.StatefulSets()).Get(n.Namespace, n.Cluster); found {
-		seen.set, err = ownSet(client, object, n)
+		seen.set, err = ownSet(client.Owner(), object, n)
 	} else {
-		seen.set, err = r.liveSet(ctx, client, n) // another operator, whose record this pass reads, may have created it
+		seen.set, err = liveSet(ctx, r.reader, client.Owner(), n) // another operator, whose record this pass reads, may have created it
 	}
 	if err != nil {
 		return err
 	}
+	var pods []*unstructured.Unstructured
 	if seen.set != nil {
-		for _, object := range r.reader.Cached(children.Pods()).Owned(seen.set.UID) {
-			if object.GetNamespace() != n.Namespace {
-				continue // an owner is in the same namespace: garbage collection removes this Pod
-			}
-			var pod corev1.Pod
-			if err := schema.Decode(object, &pod); err != nil {
-				return err
-			}
-			seen.pods = append(seen.pods, pod)
-		}
+		pods = r.reader.Cached(children.Pods()).Owned(seen.set.UID)
 	}
-	for _, object := range r.reader.Cached(children.Claims()).Indexed(indexCluster, n.Key()) {
+	return seen.take(n, pods, r.reader.Cached(children.Claims()).Indexed(indexCluster, n.Key()))
+}
+
+// take adds the Pods of the StatefulSet, and the cluster's volumes.
+func (o *observed) take(n children.Names, pods, volumes []*unstructured.Unstructured) error {
+	for _, object := range pods {
+		if object.GetNamespace() != n.Namespace {
+			continue // an owner is in the same namespace: garbage collection removes this Pod
+		}
+		var pod corev1.Pod
+		if err := schema.Decode(object, &pod); err != nil {
+			return err
+		}
+		o.pods = append(o.pods, pod)
+	}
+	for _, object := range volumes {
 		var volume corev1.PersistentVolumeClaim
 		if err := schema.Decode(object, &volume); err != nil {
 			return err
 		}
-		seen.volumes = append(seen.volumes, volume)
+		o.volumes = append(o.volumes, volume)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 		return outcome(cluster, *first, stepEvery), err
 	}
 	seen.bundle = known.bundle
-	decision := restore.PreventEmptyPrimary(cluster, seen.members, recordOf(cluster.Status), replication.Decide(view(cluster, seen)))
+	decision := decide(cluster, view(cluster, seen))
 	result := passResult{cluster: cluster, seen: seen, decision: decision, inputs: inputsOf(cluster, seen, decision), problem: found, rotation: known.rotation}
 	in := planInput{cluster: cluster, seen: seen, decision: decision, operator: r.operator, areMade: r.memory.isMade(keyOf(cluster), result.inputs)}
 	in.hasPolicy = !in.areMade && r.hasNetworkPolicy(client, children.NamesOf(cluster))
@@ -237,6 +237,11 @@ func (r *reconciler) lookAtSecrets(ctx context.Context, client *reconcile.Client
 		return certificateState{}, lacking, err
 	}
 	return found, lacking, err
+}
+
+// decide returns what must be true next.
+func decide(cluster v1.MySQLCluster, now replication.Cluster) replication.Decision {
+	return restore.PreventEmptyPrimary(cluster, now.Members, now.Record, replication.Decide(now))
 }
 
 // view returns the input of the decision about replication.

@@ -152,7 +152,7 @@ func (r *reconciler) questionOf(ctx context.Context, client *reconcile.Client, c
 		if same || err != nil {
 			return nil, err
 		}
-		if live, err = r.liveSet(ctx, client, n); err != nil {
+		if live, err = liveSet(ctx, r.reader, client.Owner(), n); err != nil {
 			return nil, err
 		}
 	}
