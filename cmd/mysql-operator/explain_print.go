@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -82,7 +83,6 @@ func printMembers(out io.Writer, members []replication.Evidence) error {
 
 // cellsOf are the columns of a member after its role. A dash means that it is not known, or does not apply.
 func cellsOf(e replication.Evidence) []string {
-	const none = "-"
 	if !e.Answers {
 		return []string{"no", none, none, none, none, none, none, none, none, notesOf(e)}
 	}
@@ -105,7 +105,10 @@ func cellsOf(e replication.Evidence) []string {
 	}
 }
 
-const rolePrimary = "primary"
+const (
+	rolePrimary = "primary"
+	none        = "-"
+)
 
 func notesOf(e replication.Evidence) string {
 	var notes []string
@@ -122,7 +125,7 @@ func notesOf(e replication.Evidence) string {
 	note(e.IsForgetful, "may have lost what it acknowledged")
 	note(e.NeedsCopy, "needs a copy of the data")
 	note(e.IsOtherRelease, "agent of another release")
-	return strings.Join(notes, ", ")
+	return cmp.Or(strings.Join(notes, ", "), none)
 }
 
 func printVerdicts(out io.Writer, verdicts []replication.Verdict) {
@@ -130,19 +133,30 @@ func printVerdicts(out io.Writer, verdicts []replication.Verdict) {
 		fmt.Fprintln(out, "\nHAS THE PRIMARY FAILED?")
 	}
 	for _, verdict := range verdicts {
-		answer := "no"
-		if verdict.Message != "" {
-			answer = "yes: " + verdict.Message
-		}
-		fmt.Fprintf(out, "  %s: %s\n", verdict.Rule, answer)
+		fmt.Fprintf(out, "  %s: %s\n", verdict.Rule, answerOf(verdict))
 		for _, check := range verdict.Checks {
 			mark := "no "
-			if check.Holds {
+			switch {
+			case check.Holds:
 				mark = "yes"
+			case check.IsMemory:
+				mark = "?  "
 			}
 			fmt.Fprintf(out, "    %s  %s%s\n", mark, check.What, lasted(check))
 		}
 	}
+}
+
+// answerOf is "not yet" if nothing but time is missing.
+func answerOf(verdict replication.Verdict) string {
+	isLacking := func(check replication.Check) bool { return !check.Holds && check.NeededSeconds == 0 }
+	switch {
+	case verdict.Message != "":
+		return "yes: " + verdict.Message
+	case slices.ContainsFunc(verdict.Checks, isLacking):
+		return "no"
+	}
+	return "not yet"
 }
 
 // lasted says for how long something has been so that must be so for a time.

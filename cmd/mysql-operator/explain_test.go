@@ -56,9 +56,9 @@ db-2    in sync  yes      CatchingUp  3s     -      0         2      0      2.9 
   db-1: no route to host
 
 HAS THE PRIMARY FAILED?
-  nothing answers for it: no
+  nothing answers for it: not yet
     yes  its agent does not answer
-    no   the operator has asked it in vain: must be so for 2 s; only the running operator knows for how long it is
+    ?    the operator has asked it in vain: must be so for 2 s; only the running operator knows for how long it is
     no   enough replicas in sync have got nothing from it: for 3 s of 5
 
 WHAT THE OPERATOR DOES NEXT, IF NOTHING CHANGES

@@ -83,7 +83,7 @@ func (c Cluster) loses() string {
 	case c.Record.RequiredAcks == 0:
 		return "not known: acknowledged commits may be on " + primary.Name + " alone"
 	case !primary.hasReported():
-		return "no acknowledged commit; " + primary.Name + " does not say whether it has others: it keeps a copy of them"
+		return "no acknowledged commit; " + primary.Name + " does not say whether it has others: it keeps a copy of them when it is back"
 	}
 	alone := c.alone(primary)
 	if alone.Empty() {
