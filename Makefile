@@ -197,6 +197,10 @@ build: ## build the static binaries of the image: bin/mysql-operator, and its co
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/ $(addprefix ./cmd/,mysql-operator mysql-operator-backup mysql-operator-member mysql-operator-supervisor mysql-operator-pulsar mysql-operator-vsphere)
 	ln -sfn mysql-operator-pulsar bin/pulsar-producer # by this name it produces; not in the image
 
+.PHONY: plugin
+plugin: ## build the plugin of kubectl, for people: bin/kubectl-mysql [GOOS=]
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/ ./cmd/kubectl-mysql
+
 .PHONY: image
 image: build ## build the operator's image without an engine, as .dev/images/mysql-operator.tar
 	images/operator/build $(IMG) $(VERSION) $(images)/mysql-operator.tar
