@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,7 +110,11 @@ func (c connection) topology(ctx context.Context, cluster v1.MySQLCluster) topol
 	}
 	list, err := c.api.Resource(pods()).Namespace(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.Status.Selector})
 	if err != nil {
-		found.Unseen = append(found.Unseen, "without permission to list pods: "+err.Error())
+		why := "cannot list pods: "
+		if apierrors.IsForbidden(err) {
+			why = "without permission to list pods: "
+		}
+		found.Unseen = append(found.Unseen, why+err.Error())
 		return found
 	}
 	for i := range list.Items {
