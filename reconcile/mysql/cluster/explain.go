@@ -80,19 +80,42 @@ type Explainer struct {
 
 // Explain observes a cluster as a pass does, and returns what the decisions of a pass make of it.
 func (e Explainer) Explain(ctx context.Context, kind schema.Kind, key types.NamespacedName) (Explanation, error) {
-	var cluster v1.MySQLCluster
-	object, err := e.Reader.Get(ctx, kind.GVR(), key.Namespace, key.Name)
-	if err == nil {
-		err = schema.Decode(object, &cluster)
+	read := func() (*unstructured.Unstructured, v1.MySQLCluster, error) {
+		var cluster v1.MySQLCluster
+		object, err := e.Reader.Get(ctx, kind.GVR(), key.Namespace, key.Name)
+		if err == nil {
+			err = schema.Decode(object, &cluster)
+		}
+		return object, cluster, err
 	}
-	if err != nil {
-		return Explanation{}, err
+	observe := func(object *unstructured.Unstructured, cluster v1.MySQLCluster) (observed, error) {
+		return e.observe(ctx, object, cluster)
 	}
-	seen, err := e.observe(ctx, object, cluster)
+	cluster, seen, err := observeUnchanged(read, observe)
 	if err != nil {
 		return Explanation{}, err
 	}
 	return explanationOf(cluster, seen), nil
+}
+
+// mostTries is how often a cluster is observed whose record changes meanwhile.
+const mostTries = 3
+
+// observeUnchanged observes a cluster, and again if its record has changed meanwhile: members would seem to hold a later one.
+func observeUnchanged(read func() (*unstructured.Unstructured, v1.MySQLCluster, error), observe func(*unstructured.Unstructured, v1.MySQLCluster) (observed, error)) (v1.MySQLCluster, observed, error) {
+	object, cluster, err := read()
+	for try := 1; err == nil; try++ {
+		var seen observed
+		if seen, err = observe(object, cluster); err != nil {
+			break
+		}
+		before := cluster
+		object, cluster, err = read()
+		if err == nil && (try == mostTries || recordOf(cluster.Status).Equal(recordOf(before.Status))) {
+			return before, seen, nil
+		}
+	}
+	return v1.MySQLCluster{}, observed{}, err
 }
 
 // observe reads the children from the API server, and asks the agents.

@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -61,6 +64,26 @@ func TestExplanationOfAnIdleOperator(t *testing.T) {
 		change(&s.cluster)
 		if got := explanationOf(s.cluster, s.seen).Idle; !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%q: %q", want, got)
+		}
+	}
+}
+
+// TestAnExplanationIsOfOneRecord: members follow a later record at once. One that changes without end is explained all the same.
+func TestAnExplanationIsOfOneRecord(t *testing.T) {
+	t.Parallel()
+	for changes, want := range map[int]int64{0: 0, 1: 1, 2: 2, 9: 2} {
+		reads := 0
+		read := func() (*unstructured.Unstructured, v1.MySQLCluster, error) {
+			cluster := v1.MySQLCluster{Status: v1.MySQLClusterStatus{Revision: int64(min(reads, changes))}}
+			reads++
+			return nil, cluster, nil
+		}
+		observe := func(_ *unstructured.Unstructured, cluster v1.MySQLCluster) (observed, error) {
+			return observed{versions: strconv.FormatInt(cluster.Status.Revision, 10)}, nil
+		}
+		cluster, seen, err := observeUnchanged(read, observe)
+		if err != nil || cluster.Status.Revision != want || seen.versions != strconv.FormatInt(want, 10) {
+			t.Errorf("%d changes: revision %d, observed under %s: %v", changes, cluster.Status.Revision, seen.versions, err)
 		}
 	}
 }
