@@ -101,7 +101,7 @@ func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
-		a.forwardConfirmation(context.WithoutCancel(r.Context()), assignment.ConfirmedAt)
+		a.forwardConfirmation(context.WithoutCancel(r.Context()), assignment.Confirmed())
 		w.WriteHeader(http.StatusNoContent)
 	}
 }

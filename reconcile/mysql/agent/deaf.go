@@ -27,12 +27,9 @@ type stoppedReceiver struct {
 	got   replication.Received
 }
 
-// stopReceiver runs a verb that stops the receiver, and notes when that one has heard its primary last. The kernel keeps a connection that
-// mysqld has closed until the primary has closed it, too. It does not keep one with data that mysqld had not read, or to which the primary
-// sends more. Once the primary's machine has acknowledged that it is closed, the kernel does not know any more when data arrived. Then it
-// was before the receiver was stopped, unless mysqld has read something since.
+// stopReceiver runs a verb that stops the receiver, and notes when that one has heard its primary last.
 func (a *Agent) stopReceiver(ctx context.Context, channel replication.Channel, stop func(context.Context) error) error {
-	open, heard, isKnown := receiverIn(channel)
+	before, isKnown := receiverIn(channel)
 	if err := stop(ctx); err != nil || channel.IO == "No" {
 		return err
 	}
@@ -40,14 +37,38 @@ func (a *Agent) stopReceiver(ctx context.Context, channel replication.Channel, s
 	if !isKnown {
 		return nil
 	}
-	all, now := connectionsTo(open.Peer)
-	if closed, isLeft := leftOf(open, all); isLeft {
-		if closed.KnowsState {
-			heard = max(heard, now-closed.QuietFor)
-		}
+	if heard, isKnown := before.heardUntil(connectionsTo(before.Peer)); isKnown {
 		a.deaf = stoppedReceiver{a.start, heard, channel.Received}
 	}
 	return nil
+}
+
+// openReceiver is the connection of a receiver that runs, as it was at a time.
+type openReceiver struct {
+	sockets.Connection
+	at time.Duration
+}
+
+// stopsWithin is how long a receiver may take to stop, if the kernel does not know afterwards when data arrived.
+const stopsWithin = 500 * time.Millisecond
+
+// heardUntil returns when data arrived last, from what is left of the connection after mysqld has stopped the receiver. The kernel keeps a
+// connection that mysqld has closed until the primary has closed it, too. It does not keep one with data that mysqld had not read, or to
+// which the primary sends more. Once the primary's machine has acknowledged that it is closed, the kernel does not know any more when data
+// arrived. Then it was before the receiver was stopped, unless mysqld has read something since (stoppedReceiver.since).
+func (r openReceiver) heardUntil(left []sockets.Connection, now time.Duration) (heard time.Duration, isKnown bool) {
+	for _, one := range left {
+		switch {
+		case one.Own != r.Own:
+		case !one.IsClosed || one.Inode != 0:
+			return 0, false
+		case one.KnowsState:
+			return now - one.QuietFor, true
+		default:
+			return r.at - r.QuietFor, now-r.at < stopsWithin
+		}
+	}
+	return 0, false
 }
 
 // forgetReceiver forgets the receiver that the agent has stopped, because another one starts.
@@ -68,16 +89,16 @@ func (r stoppedReceiver) since(start string, channel replication.Channel) time.D
 	return r.heard
 }
 
-// receiverIn finds the connection of mysqld's receiver, and when data arrived there last. isKnown is false if it may be another one.
-func receiverIn(channel replication.Channel) (found sockets.Connection, heard time.Duration, isKnown bool) {
+// receiverIn finds the connection of mysqld's receiver. isKnown is false if it may be another one.
+func receiverIn(channel replication.Channel) (found openReceiver, isKnown bool) {
 	source, err := netip.ParseAddrPort(net.JoinHostPort(channel.SourceHost, strconv.Itoa(channel.SourcePort)))
 	if err != nil || channel.IO != "Yes" || !channel.KnowsReceived {
-		return sockets.Connection{}, 0, false
+		return openReceiver{}, false
 	}
 	own := ownSockets()
 	all, now := connectionsTo(source)
-	found, isKnown = onlyOpen(all, append(own, ownSockets()...))
-	return found, now - found.QuietFor, isKnown
+	one, isKnown := onlyOpen(all, append(own, ownSockets()...))
+	return openReceiver{one, now}, isKnown
 }
 
 // connectionsTo lists the connections to a primary, and returns the time after that. It lists none if the kernel does not say.
@@ -102,16 +123,6 @@ func onlyOpen(all []sockets.Connection, own []uint32) (sockets.Connection, bool)
 		return sockets.Connection{}, false
 	}
 	return open[0], true
-}
-
-// leftOf returns what the kernel has kept of a connection that mysqld has closed.
-func leftOf(open sockets.Connection, all []sockets.Connection) (sockets.Connection, bool) {
-	for _, one := range all {
-		if one.Own == open.Own {
-			return one, one.IsClosed && one.Inode == 0
-		}
-	}
-	return sockets.Connection{}, false
 }
 
 // ownSockets are the inodes of this process's sockets (proc_pid_fd(5)).

@@ -31,7 +31,7 @@ func TestTheReceiversConnectionIsCertain(t *testing.T) {
 			t.Errorf("%s: %+v, %t", what, got, isKnown)
 		}
 	}
-	if _, _, isKnown := receiverIn(replication.Channel{IO: "Connecting", SourceHost: "127.0.0.1", SourcePort: 3306}); isKnown {
+	if _, isKnown := receiverIn(replication.Channel{IO: "Connecting", SourceHost: "127.0.0.1", SourcePort: 3306}); isKnown {
 		t.Error("the receiver is not connected, and its connection is known")
 	}
 }
@@ -39,22 +39,25 @@ func TestTheReceiversConnectionIsCertain(t *testing.T) {
 // TestWhatIsLeftOfAConnectionIsCertain: mysqld has closed it, and nothing has arrived that was not read.
 func TestWhatIsLeftOfAConnectionIsCertain(t *testing.T) {
 	t.Parallel()
-	open := sockets.Connection{Own: netip.MustParseAddrPort("10.0.0.2:4000"), IsOpen: true, Inode: 12}
+	const at = time.Hour
+	before := openReceiver{sockets.Connection{Own: netip.MustParseAddrPort("10.0.0.2:4000"), IsOpen: true, Inode: 12, QuietFor: 5 * time.Second}, at}
 	for what, test := range map[string]struct {
 		change func(*sockets.Connection)
-		want   bool
+		took   time.Duration
+		want   time.Duration
 	}{
-		"it is closed":                    {func(*sockets.Connection) {}, true},
-		"mysqld still has it":             {func(c *sockets.Connection) { c.Inode = 12 }, false},
-		"it is open":                      {func(c *sockets.Connection) { c.IsClosed, c.IsOpen = false, true }, false},
-		"the kernel forgets its state":    {func(c *sockets.Connection) { c.KnowsState = false }, true},
-		"the primary closes it, too":      {func(c *sockets.Connection) { c.IsClosed = false }, false},
-		"it is another one, of that time": {func(c *sockets.Connection) { c.Own = netip.MustParseAddrPort("10.0.0.2:4001") }, false},
+		"it is closed":                            {func(*sockets.Connection) {}, time.Second, at},
+		"mysqld still has it":                     {func(c *sockets.Connection) { c.Inode = 12 }, 0, 0},
+		"it is open":                              {func(c *sockets.Connection) { c.IsClosed, c.IsOpen = false, true }, 0, 0},
+		"the primary closes it, too":              {func(c *sockets.Connection) { c.IsClosed = false }, 0, 0},
+		"the kernel forgets its state":            {func(c *sockets.Connection) { c.KnowsState = false }, stopsWithin - 1, at - before.QuietFor},
+		"it took long, and the kernel forgets it": {func(c *sockets.Connection) { c.KnowsState = false }, stopsWithin, 0},
+		"it is another one, of that time":         {func(c *sockets.Connection) { c.Own = netip.MustParseAddrPort("10.0.0.2:4001") }, 0, 0},
 	} {
-		closed := sockets.Connection{Own: open.Own, IsClosed: true, KnowsState: true, QuietFor: time.Second}
+		closed := sockets.Connection{Own: before.Own, IsClosed: true, KnowsState: true, QuietFor: time.Second}
 		test.change(&closed)
-		if _, isLeft := leftOf(open, []sockets.Connection{closed}); isLeft != test.want {
-			t.Errorf("%s: %t", what, isLeft)
+		if heard, isKnown := before.heardUntil([]sockets.Connection{closed}, at+test.took); isKnown != (test.want > 0) || isKnown && heard != test.want {
+			t.Errorf("%s: heard until %s, %t", what, heard, isKnown)
 		}
 	}
 }
@@ -103,7 +106,30 @@ func TestOwnSocketsAreKnown(t *testing.T) {
 	if all, err := sockets.To(to.AddrPort()); err != nil || len(all) != 1 || !all[0].IsOpen {
 		t.Fatalf("it has %+v (%v)", all, err)
 	}
-	if found, _, isKnown := receiverIn(channel); isKnown {
+	if found, isKnown := receiverIn(channel); isKnown {
 		t.Errorf("the agent's own connection counts as mysqld's: %+v", found)
+	}
+}
+
+// TestOthersThanBeforeBeginAgain: evidence that a member gave which is locked out now does not count.
+func TestOthersThanBeforeBeginAgain(t *testing.T) {
+	t.Parallel()
+	before := receivers{start: "one", allowed: []string{"db-1", "db-2"}, since: time.Hour}
+	for what, test := range map[string]struct {
+		change func(before, next *receivers)
+		want   bool
+	}{
+		"the same":                      {func(*receivers, *receivers) {}, true},
+		"one more":                      {func(_, next *receivers) { next.allowed = []string{"db-1", "db-2", "db-3"} }, true},
+		"one less":                      {func(_, next *receivers) { next.allowed = []string{"db-2"} }, false},
+		"mysqld has started again":      {func(_, next *receivers) { next.start = "two" }, false},
+		"the agent has started again":   {func(before, _ *receivers) { before.since = 0 }, false},
+		"a change has failed meanwhile": {func(before, _ *receivers) { before.isUnsure = true }, false},
+	} {
+		was, next := before, before
+		test.change(&was, &next)
+		if got := was.within(next); got != test.want {
+			t.Errorf("%s: %t", what, got)
+		}
 	}
 }

@@ -16,7 +16,7 @@ type lease struct {
 	start   string
 	isKnown bool
 	// needs is for how many replicas it certainly is, and lasts how long it lasts at most after the last evidence. ends is when it ends, by
-	// supervisor.Clock. isHeard reports whether so many replicas are connected.
+	// supervisor.Clock. isHeard reports whether it rests on so many replicas that have been heard lately.
 	needs       int
 	lasts, ends time.Duration
 	isHeard     bool
@@ -40,7 +40,7 @@ func (a *Agent) keepLease(ctx context.Context, observed mysqld.Observed, local r
 	if order.Lease == 0 && known.isKnown && known.needs == 0 {
 		return
 	}
-	next := supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), After: a.confirmed(), Port: known.asked.Port, Replicas: known.asked.Replicas}
+	next := supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), After: max(a.confirmed(), a.receivers.since), Port: known.asked.Port, Replicas: known.asked.Replicas}
 	if order.Lease > 0 {
 		a.lookForReplicas(ctx, &next)
 	}

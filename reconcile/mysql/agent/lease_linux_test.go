@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sockets"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
@@ -171,12 +173,12 @@ func TestAConfirmationReachesTheSupervisorAtOnce(t *testing.T) {
 	if _, _, err := supervisor.Lead(t.Context(), supervisor.Socket(a.layout.Run), a.start, first); err != nil {
 		t.Fatal(err)
 	}
-	puts := func(revision int64, want int) {
+	puts := func(revision int64, lasts, want int) {
 		t.Helper()
 		at := clock(t)
 		body, err := json.Marshal(replication.Assignment{
-			Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, LeaseSeconds: 20, ConfirmedAt: at,
-			Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, LeaseSeconds: 20},
+			Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, LeaseSeconds: lasts, ConfirmedAt: at,
+			Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, LeaseSeconds: lasts},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -188,7 +190,8 @@ func TestAConfirmationReachesTheSupervisorAtOnce(t *testing.T) {
 		if answer.Code != want {
 			t.Errorf("revision %d: the agent answers %d %s, want %d", revision, answer.Code, answer.Body, want)
 		}
-		if want == http.StatusNoContent {
+		isCounted := want == http.StatusNoContent && lasts == replication.LongLeaseSeconds
+		if isCounted {
 			confirmed = at
 		}
 		before := clock(t)
@@ -197,14 +200,56 @@ func TestAConfirmationReachesTheSupervisorAtOnce(t *testing.T) {
 		if err != nil || before+left > ends || after+left < ends {
 			t.Errorf("revision %d: at %s to %s, the lease lasts for %s (%v), want until %s", revision, before, after, left, err, ends)
 		}
-		if ends := a.currentLease().ends; want == http.StatusNoContent && ends != at+asked.Lasts {
+		if ends := a.currentLease().ends; isCounted && ends != at+asked.Lasts {
 			t.Errorf("revision %d: the agent reports that the lease ends at %s, confirmed at %s", revision, ends, at)
 		}
 	}
 	a.kept.Held = replication.Record{Epoch: 1, Revision: 2, Primary: "db-0"}
 	a.lease = lease{start: a.start, isKnown: true, needs: 1, lasts: asked.Lasts}
-	puts(1, http.StatusConflict)
-	puts(2, http.StatusNoContent)
+	puts(1, replication.LongLeaseSeconds, http.StatusConflict)
+	puts(2, replication.LongLeaseSeconds, http.StatusNoContent)
+	t.Log("a lease that rests on replicas is not confirmed")
+	puts(3, replication.ShortLeaseSeconds, http.StatusNoContent)
+	if now := a.confirmed(); now != confirmed {
+		t.Errorf("the agent counts a confirmation of %s, want %s", now, confirmed)
+	}
+	if err := a.announce(t.Context(), supervisor.Kill); err != nil {
+		t.Error(err)
+	}
+	<-exited
+}
+
+// TestALeaseRestsOnReplicasThatWereHeardSince: since the operator has confirmed the primary, and since others may not follow it any more.
+func TestALeaseRestsOnReplicasThatWereHeardSince(t *testing.T) {
+	t.Parallel()
+	var age atomic.Int64
+	a, exited := newSupervisedBy(t, func(_ uint16, peer netip.AddrPort) (time.Duration, error) {
+		if peer.Port() == 1 { // a look that only tries
+			return 0, sockets.ErrNotConnected
+		}
+		return time.Duration(age.Load()), nil
+	})
+	order := replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseSeconds: 20, Record: replication.Record{LeaseSeconds: 20}}
+	rests := func(what string, want bool) {
+		t.Helper()
+		a.lease.asked = supervisor.Lease{Port: 3306, Replicas: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.2:4000")}}
+		a.lease.start = a.start
+		a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &order})
+		if !a.lease.isKnown || a.lease.isHeard != want {
+			t.Errorf("%s: %+v", what, a.lease)
+		}
+	}
+	rests("a replica is heard", true)
+	age.Store(int64(time.Second))
+	a.receivers.since = clock(t)
+	rests("another replica was locked out since", false)
+	age.Store(0)
+	rests("it is heard again", true)
+	age.Store(int64(time.Second))
+	a.confirmedAt = clock(t)
+	rests("the operator has confirmed the primary since", false)
+	age.Store(0)
+	rests("it is heard after that", true)
 	if err := a.announce(t.Context(), supervisor.Kill); err != nil {
 		t.Error(err)
 	}

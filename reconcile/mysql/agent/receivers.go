@@ -3,12 +3,15 @@ package agent
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // receivers are the members that a mysqld allows to follow it. The zero value means that this is not known.
@@ -17,12 +20,22 @@ type receivers struct {
 	start   string
 	known   bool
 	allowed []string
+	// since is when it has begun to allow no others, by supervisor.Clock. What others acknowledged before is no evidence of the lease.
+	// isUnsure means that a change has failed, so it may allow others.
+	since    time.Duration
+	isUnsure bool
 	// failure is why the last try failed, empty if it did not. The agent logs the same failure once.
 	failure string
 }
 
 func (r receivers) are(start string, allowed []string) bool {
 	return r.known && r.start == start && slices.Equal(r.allowed, allowed)
+}
+
+// within reports whether no others were allowed before.
+func (r receivers) within(next receivers) bool {
+	isAllowed := func(name string) bool { return slices.Contains(next.allowed, name) }
+	return r.start == next.start && r.since > 0 && !r.isUnsure && !slices.ContainsFunc(r.allowed, func(name string) bool { return !isAllowed(name) })
 }
 
 // followed is what a member has certainly followed before it observes itself: a record's version, and the members that this primary has
@@ -101,14 +114,20 @@ func (a *Agent) stillLeads(order replication.Assignment) bool {
 
 func (a *Agent) hasAllowed(allowed []string) {
 	a.log.Info("members may follow this primary", "allowed", allowed)
-	a.receivers = receivers{start: a.start, known: true, allowed: allowed}
+	next := receivers{start: a.start, known: true, allowed: allowed, since: a.receivers.since}
+	if now, err := supervisor.Clock(); err != nil {
+		next.since = math.MaxInt64 // no replica counts as heard
+	} else if !a.receivers.within(next) {
+		next.since = now
+	}
+	a.receivers = next
 }
 
 func (a *Agent) notAllowed(err error) {
 	if a.receivers.failure != err.Error() {
 		a.log.Info("cannot change which members may follow this primary, will try again", "error", err.Error())
 	}
-	a.receivers.failure = err.Error()
+	a.receivers.failure, a.receivers.isUnsure = err.Error(), true
 }
 
 // ordinalsOf returns the numbers at the end of members' names.

@@ -21,8 +21,8 @@ import (
 // operator.
 //
 // A lease of less than LongLeaseSeconds rests on replicas alone: no operator confirms it. Evidence has the time of sending (package
-// supervisor), so a replica that has heard nothing for some time (Status.DeafFor) has given no evidence of that time, and the lease is
-// counted from then. If the operator must confirm the primary, the record first makes the lease long. Then it is counted from when the
+// supervisor). So a replica that has heard nothing for some time (Status.DeafFor) has given no evidence of that time, and the lease counts
+// from its beginning. If the operator must confirm the primary, the record first makes the lease long. Then it is counted from when the
 // members are silent.
 //
 // Its supervisor ends mysqld when the lease ends (package supervisor). The record says for how many seconds the lease lasts at most
@@ -42,7 +42,7 @@ const (
 	// leaseMargin is for clocks that run at different speeds, for the supervisor to look, and for mysqld to end.
 	leaseMargin = time.Second
 	// freshEvidence is how old the latest evidence in a report is at most while enough replicas are connected: the primary sends something
-	// every second, and the supervisor and the agent look less than a second later.
+	// twice a second, the supervisor looks four times a second, and the agent about once.
 	freshEvidence = 3 * time.Second
 )
 
@@ -95,7 +95,8 @@ func (c Cluster) needsOperator() bool {
 	if status == nil || status.State != StateWriting {
 		return status != nil
 	}
-	return c.Record.LeaseSeconds > 0 && status.Lease != nil && (status.Lease.IsShort() || !status.Lease.IsHeard)
+	lease := status.Lease
+	return lease != nil && (lease.Needs > 0 || c.Record.LeaseSeconds > 0) && (lease.IsShort() || !lease.IsHeard)
 }
 
 // restsOnReplicas reports whether no operator confirms a lease of so many seconds.
@@ -103,13 +104,11 @@ func restsOnReplicas(leaseSeconds int) bool {
 	return leaseSeconds > 0 && leaseSeconds < LongLeaseSeconds
 }
 
-// leaseSeconds is how many seconds the lease of the primary must last; 0 if it needs none.
+// leaseSeconds is how many seconds the lease of the primary must last; 0 if it needs none. If that is more than the record says, the record
+// changes first (extend).
 func (c Cluster) leaseSeconds() int {
-	switch {
-	case c.lease() == 0:
+	if c.lease() == 0 {
 		return 0
-	case c.Record.LeaseSeconds > 0:
-		return min(c.wantedLease(), c.Record.LeaseSeconds)
 	}
 	return c.wantedLease()
 }
@@ -148,17 +147,20 @@ func (a Assignment) Confirmed() time.Duration {
 	return a.ConfirmedAt
 }
 
-// Confirmation returns what this primary follows already, confirmed; nil if it needs no confirmation, or follows another record. A record
-// that differs only in that the lease is longer is no other one.
+// Confirmation returns what this primary follows already, confirmed; nil if it needs no confirmation, or follows another record. The record
+// that Urgent returns is no other one: with it, the primary gets a long lease.
 func (s Status) Confirmation(record Record) *Assignment {
 	if !s.confirmed() {
 		return nil
 	}
 	again := *s.Assignment
 	follows := again.Record
-	if record.LeaseSeconds > follows.LeaseSeconds && record.Revision == follows.Revision+1 {
+	isLonger := record.LeaseSeconds > follows.LeaseSeconds || record.LeaseSeconds == follows.LeaseSeconds && restsOnReplicas(again.LeaseSeconds)
+	if record.Revision == follows.Revision+1 && isLonger && !restsOnReplicas(record.LeaseSeconds) {
 		follows.LeaseSeconds, follows.Revision = record.LeaseSeconds, record.Revision
-		again.LeaseSeconds = max(again.LeaseSeconds, record.LeaseSeconds)
+		if again.LeaseSeconds > 0 {
+			again.LeaseSeconds = max(again.LeaseSeconds, record.LeaseSeconds, LongLeaseSeconds)
+		}
 	}
 	again.Record = follows
 	if !follows.Equal(record) || !again.mustConfirm(s) {
@@ -169,10 +171,16 @@ func (s Status) Confirmation(record Record) *Assignment {
 }
 
 // Urgent returns the record that must be written before the other members are asked, which may hang: it lets the operator confirm a primary
-// whose lease ends soon. isDue is false if there is none.
+// whose lease rests on replicas and ends soon. isDue is false if there is none, or if something else comes first.
 func (c Cluster) Urgent() (next Record, isDue bool) {
 	status := c.primaryStatus()
-	if status == nil || !restsOnReplicas(c.Record.LeaseSeconds) || !status.Lease.IsShort() || !c.mayLease() {
+	if status == nil || !status.Lease.IsShort() || !c.mayLease() || !c.needsOperator() {
+		return c.Record, false
+	}
+	order := status.Assignment
+	follows := order != nil && order.Record.Equal(c.Record) && restsOnReplicas(order.LeaseSeconds)
+	lost, _ := c.primaryDataLost()
+	if !follows && !restsOnReplicas(c.Record.LeaseSeconds) || lost != "" || c.heldLater() != "" {
 		return c.Record, false
 	}
 	return extend(c).after(c.Record), true
@@ -182,7 +190,7 @@ func (c Cluster) Urgent() (next Record, isDue bool) {
 // assignment of this very record (raise).
 func engage(c Cluster) Record {
 	next, status := c.Record, c.primaryStatus()
-	if !c.mayLease() || next.RequiredAcks == 0 || !status.speaksOurProtocol() || status.State != StateWriting || status.ObservedUnder != next.Version() {
+	if !c.mayLease() || c.needsOperator() || next.RequiredAcks == 0 || !status.speaksOurProtocol() || status.State != StateWriting || status.ObservedUnder != next.Version() {
 		return next
 	}
 	if lasts := status.leaseFor(next.RequiredAcks); lasts > 0 && (next.LeaseSeconds == 0 || lasts < next.LeaseSeconds) {

@@ -212,6 +212,8 @@ func TestDecideRecordsLeases(t *testing.T) {
 			engages(3, 1, 1, 1), lasting(ShortLeaseSeconds, rec(1, 1, whole[:3]...))},
 		"it was long and is short now": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), lasting(ShortLeaseSeconds, rec(1, 1, whole[:3]...))},
+		"it was long, and it has been told to have a short one that ends soon": {
+			engages(3, 1, 1, ShortLeaseSeconds-2).with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
 		"it was long and may still be": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) {
 				c.Record.LeaseSeconds, c.Members[0].Status.Lease.Lasts = LongLeaseSeconds, LongLeaseSeconds*time.Second
@@ -356,31 +358,97 @@ func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 	}
 }
 
-// TestALeaseIsMadeLongInTime: before the other members are asked, because they may hang.
+// TestALeaseIsMadeLongInTime: before the other members are asked, because they may hang. Then the primary is confirmed.
 func TestALeaseIsMadeLongInTime(t *testing.T) {
 	t.Parallel()
-	cut := func() *story {
+	lonely := func(recorded, follows int) *story {
 		s := wantsLease(healthy(t, 3, 1)).hears(0, StateWriting, enforces(1, 2), engaged(1, ShortLeaseSeconds-2)).silent(1).silent(2)
-		s.c.Record = lasting(ShortLeaseSeconds, s.c.Record)
+		s.c.Record = lasting(recorded, s.c.Record)
+		status := s.c.Members[0].Status
+		status.Assignment.Record, status.Assignment.LeaseSeconds, status.Assignment.Boot = s.c.Record, follows, status.Boot
+		status.Held, status.Clock, status.Lease.Lasts, status.Lease.Left = s.c.Record, time.Hour, seconds(follows), 2*time.Second
 		return s
 	}
+	const short, long = ShortLeaseSeconds, LongLeaseSeconds
 	for what, test := range map[string]struct {
 		story *story
 		isDue bool
 	}{
-		"too few replicas are heard":     {cut(), true},
-		"enough are":                     {cut().with(func(c *Cluster) { c.Members[0].Status.Lease.Left = ShortLeaseSeconds * time.Second }), false},
-		"the lease is long":              {cut().with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), false},
-		"the primary does not answer":    {cut().silent(0), false},
-		"the user does not want a lease": {cut().with(func(c *Cluster) { c.WantsLease = false }), false},
+		"too few replicas are heard":                      {lonely(short, short), true},
+		"the record does not say yet that it does":        {lonely(long, short), true},
+		"nor that it has a lease":                         {lonely(0, short), true},
+		"it has no lease yet":                             {lonely(0, short).with(func(c *Cluster) { c.Members[0].Status.Lease.Needs = 0 }), false},
+		"the record has changed for that":                 {lonely(0, short).with(func(c *Cluster) { c.Record.Revision++ }), false},
+		"enough are":                                      {lonely(short, short).with(func(c *Cluster) { c.Members[0].Status.Lease.Left = short * time.Second }), false},
+		"the lease is long":                               {lonely(long, long), false},
+		"the primary does not answer":                     {lonely(short, short).silent(0), false},
+		"the user does not want a lease":                  {lonely(short, short).with(func(c *Cluster) { c.WantsLease = false }), false},
+		"the resource is older than the primary's record": {lonely(short, short).with(func(c *Cluster) { c.Members[0].Status.Held.Revision++ }), false},
+		"the primary has lost its data":                   {lonely(short, short).with(func(c *Cluster) { c.Members[0].Status.Origin = OriginFresh }), false},
 	} {
 		next, isDue := test.story.c.Urgent()
 		want := test.story.c.Record
 		if test.isDue {
-			want.LeaseSeconds, want.Revision = LongLeaseSeconds, want.Revision+1
+			want.Revision++
+			if want.LeaseSeconds > 0 {
+				want.LeaseSeconds = long
+			}
 		}
 		if isDue != test.isDue || !next.Equal(want) {
 			t.Errorf("%s: %t %+v", what, isDue, next)
+		}
+		if !test.isDue {
+			continue
+		}
+		again := test.story.c.Members[0].Status.Confirmation(next)
+		if again == nil || again.LeaseSeconds != long || again.Confirmed() != time.Hour {
+			t.Errorf("%s: it gets %+v", what, again)
+		}
+		test.story.c.Record = next
+		if wanted := assignments(test.story.c)["db-0"]; again != nil && wanted.contradicts(again) {
+			t.Errorf("%s: it gets %+v and then %+v", what, again, wanted)
+		}
+	}
+}
+
+// TestALeaseStaysLongWhileItRestsOnTheOperator: also right after a confirmation.
+func TestALeaseStaysLongWhileItRestsOnTheOperator(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct {
+		recorded int
+		change   func(*Status)
+		want     int
+	}{
+		"replicas are heard":                  {LongLeaseSeconds, func(*Status) {}, ShortLeaseSeconds},
+		"only the operator has confirmed it":  {LongLeaseSeconds, func(s *Status) { s.Lease.IsHeard = false }, LongLeaseSeconds},
+		"too few replicas are heard":          {ShortLeaseSeconds, func(s *Status) { s.Lease.Left = time.Second }, LongLeaseSeconds},
+		"it is not recorded, and may end":     {0, func(s *Status) { s.Lease.Left = time.Second }, LongLeaseSeconds},
+		"it has none yet":                     {0, func(s *Status) { s.Lease.Needs, s.Lease.IsHeard, s.Lease.Left = 0, false, 0 }, ShortLeaseSeconds},
+		"mysqld does not take writes yet":     {LongLeaseSeconds, func(s *Status) { s.State = StatePromoting }, LongLeaseSeconds},
+		"its agent says nothing of the lease": {ShortLeaseSeconds, func(s *Status) { s.Lease = nil }, ShortLeaseSeconds},
+	} {
+		s := wantsLease(healthy(t, 3, 1)).hears(0, StateWriting, enforces(1, 2), engaged(1, 1))
+		s.c.Record = lasting(test.recorded, s.c.Record)
+		test.change(s.c.Members[0].Status)
+		if got := s.c.leaseSeconds(); got != test.want {
+			t.Errorf("%s: it lasts for %d seconds, want %d", what, got, test.want)
+		}
+	}
+}
+
+// TestAMemberThatLeavesMakesTheLeaseLong: it may have given evidence after the others had heard the primary last.
+func TestAMemberThatLeavesMakesTheLeaseLong(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ replicas, acks int }{{3, 1}, {5, 2}} {
+		s := wantsLease(healthy(t, test.replicas, test.acks))
+		s.c.Record = lasting(ShortLeaseSeconds, s.c.Record)
+		last := s.c.Members[test.replicas-1].Name
+		s.hears(0, StateWriting, enforces(test.acks, test.replicas-1), wasPrimary, engaged(test.acks, 1), knows(last))
+		for i := 1; i < test.replicas-1; i++ {
+			s.hears(i, StateReplicating, acking)
+		}
+		if left := Decide(s.lost(test.replicas - 1).c).Record; left.Allows(last) || left.LeaseSeconds != LongLeaseSeconds {
+			t.Errorf("%d members: the record is %+v", test.replicas, left)
 		}
 	}
 }

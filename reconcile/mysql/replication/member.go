@@ -230,8 +230,8 @@ type Status struct {
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
 	// SourceSilentSeconds is for how long this replica has got nothing from its primary, not even a heartbeat; 0 if that is not known.
 	SourceSilentSeconds int `json:"sourceSilentSeconds,omitempty"`
-	// DeafFor is for how long this member has certainly heard nothing from any primary, and it hears nothing until its receiver is started: no
-	// data has arrived at its machine. It is 0 if that is not known, or if its receiver may run.
+	// DeafFor is for how long no data from any primary has certainly arrived at this member's machine. None arrives until its receiver is
+	// started. It is 0 if that is not known, or if its receiver may run.
 	DeafFor time.Duration `json:"deafFor,omitempty"`
 	// CloneProgress is the progress of a running copy, in percent.
 	CloneProgress *int `json:"cloneProgress,omitempty"`

@@ -41,13 +41,16 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 
 // untilLeaseEnds is about how long after its last packet the lease of a primary has ended for which nothing answers.
 func (c Cluster) untilLeaseEnds() time.Duration {
-	if restsOnReplicas(c.Record.LeaseSeconds) {
+	if restsOnReplicas(c.Record.LeaseSeconds) && c.Limits.Unreachable < receiverTimeout {
 		return max(c.Limits.Unreachable, c.Record.leaseLimit()) // it is counted from then
 	}
 	return c.Limits.Unreachable + c.Record.leaseLimit()
 }
 
 const noPrimaryYet = "the cluster has no primary yet"
+
+// receiverTimeout is for how long a receiver waits for its primary (replica_net_timeout). After that, it does not know when that was heard.
+const receiverTimeout = 10 * time.Second
 
 // takingOver is how long a takeover takes on a busy machine, apart from what it waits for.
 const takingOver = 5 * time.Second

@@ -13,8 +13,8 @@ var ErrNotConnected = errors.New("it is not connected")
 // Connection is what the kernel says about one TCP connection.
 type Connection struct {
 	Own, Peer netip.AddrPort
-	// IsOpen reports whether both sides may send. IsClosed reports whether this side has closed it, the peer has not, and nothing has arrived
-	// since that was not read: a connection with unread data ends at once (Linux source, __tcp_close, tcp_rcv_state_process).
+	// IsOpen reports whether both sides may send. IsClosed reports whether this side has closed it and the peer has not. Then everything that
+	// arrived was read: a connection with unread data ends at once (Linux source, __tcp_close, tcp_rcv_state_process).
 	IsOpen, IsClosed bool
 	// Inode identifies the socket among those that a process has open; 0 after it has closed it.
 	Inode uint32

@@ -30,7 +30,6 @@ const (
 	established = 1
 	finWait1    = 4 // this side has closed it
 	finWait2    = 5 // and the peer has acknowledged that
-	closing     = 11
 	listen      = 10
 )
 
@@ -141,7 +140,7 @@ func parse(reply []byte) (Connection, error) {
 	}
 	found := Connection{
 		Own: addressIn(reply, 4, 8), Peer: addressIn(reply, 6, 24),
-		IsOpen: reply[1] == established, IsClosed: slices.Contains([]byte{finWait1, finWait2, closing}, reply[1]),
+		IsOpen: reply[1] == established, IsClosed: slices.Contains([]byte{finWait1, finWait2}, reply[1]),
 		Unacked: uint64(binary.NativeEndian.Uint32(reply[unackedAt:])), Inode: binary.NativeEndian.Uint32(reply[inodeAt:]),
 	}
 	attributes, err := netlink.NewAttributeDecoder(reply[replySize:])

@@ -110,6 +110,9 @@ func TestToFollowsAConnectionThatThisSideCloses(t *testing.T) {
 		if _, err := made.client.Read(make([]byte, 16)); err != nil {
 			t.Fatal(err)
 		}
+		if other, err := To(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), made.to.Port())); err != nil || len(other) > 0 {
+			t.Errorf("%s: another peer has %+v (%v)", name, other, err)
+		}
 		<-time.After(100 * time.Millisecond)
 		if open, err := look(); err != nil || !open.IsOpen || open.IsClosed || open.Own != made.from || open.QuietFor < 80*time.Millisecond {
 			t.Errorf("%s: %+v (%v)", name, open, err)
@@ -125,6 +128,13 @@ func TestToFollowsAConnectionThatThisSideCloses(t *testing.T) {
 			isGone := errors.Is(err, ErrNotConnected)
 			return isRead && now.IsClosed && !now.IsOpen && now.Inode == 0 || !isRead && isGone
 		})
+		if isRead {
+			until(t, "the peer acknowledges that, and the kernel forgets its state", look, func(now Connection, err error) bool {
+				return err == nil && now.IsClosed && !now.KnowsState
+			})
+			_ = made.server.Close()
+			until(t, "the peer closes it, too", look, func(now Connection, _ error) bool { return !now.IsClosed })
+		}
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 // Connections are those of this Pod with its peers.
 //
-// What counts is when this machine sent what the peer has acknowledged, and not when the acknowledgement arrived: the network may delay
-// that for any time. So a peer cannot have been heard later than it has got something.
+// What counts is when this machine sent what the peer has acknowledged. When the acknowledgement arrives does not count: the network may
+// delay it for any time. So a peer cannot have been heard later than it has got something.
 type Connections struct {
 	// list lists the addresses of interfaces, and look asks the kernel about a connection; net.InterfaceAddrs and sockets.Look except in
 	// tests.

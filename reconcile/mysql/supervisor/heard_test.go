@@ -99,6 +99,7 @@ func TestAPeerIsHeardWhileItIsConnected(t *testing.T) {
 	peer, proxy := netip.MustParseAddrPort("10.0.0.2:4000"), netip.MustParseAddrPort("10.0.0.1:4000")
 	var now sockets.Connection
 	var failed error
+	var slow time.Duration
 	connections := &Connections{
 		list: func() ([]net.Addr, error) {
 			return []net.Addr{&net.IPNet{IP: net.ParseIP("fd00::1"), Mask: net.CIDRMask(64, 128)}, &net.IPNet{IP: net.IPv4(10, 0, 0, 1), Mask: net.CIDRMask(24, 32)}}, nil
@@ -107,6 +108,7 @@ func TestAPeerIsHeardWhileItIsConnected(t *testing.T) {
 			if own != netip.MustParseAddrPort("10.0.0.1:3306") {
 				t.Errorf("it looks at %s", own)
 			}
+			<-time.After(slow)
 			return now, failed
 		},
 	}
@@ -119,6 +121,21 @@ func TestAPeerIsHeardWhileItIsConnected(t *testing.T) {
 	}
 	heard("first", peer, 100, errNotHeard)
 	heard("a heartbeat", peer, 200, nil)
+	now.Unacked = 50
+	heard("more is written", peer, 200, nil)
+	<-time.After(2 * time.Millisecond)
+	now.Unacked = 0
+	heard("nothing is known of it", peer, 200, nil)
+	now.Acked = 250
+	if age, err := connections.Heard(3306, peer); age < 2*time.Millisecond || err != nil {
+		t.Errorf("what was written before arrives: heard %s ago (%v)", age, err)
+	}
+	slow = 20 * time.Millisecond
+	heard("a heartbeat", peer, 300, nil)
+	now.Acked, slow = 400, 0
+	if age, err := connections.Heard(3306, peer); err != nil || age < 20*time.Millisecond {
+		t.Errorf("the kernel answers late, and the peer is heard %s ago (%v)", age, err)
+	}
 	heard("a proxy", proxy, 200, sockets.ErrNotConnected)
 	failed = sockets.ErrNotConnected
 	heard("it is gone", peer, 200, sockets.ErrNotConnected)

@@ -121,8 +121,9 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	if asked.Sent < s.lease.asked {
 		return 0, false, errors.New("the message comes so late that a later one has replaced the lease")
 	}
+	next.After = max(next.After, s.lease.After, min(next.Confirmed, now))
 	s.lease, err = s.lease.replacedBy(next, now)
-	s.lease.asked = asked.Sent
+	s.lease.asked, s.lease.After = asked.Sent, next.After
 	return s.lease.left(now), heard > next.After && now-heard < next.Lasts, err
 }
 
@@ -140,7 +141,8 @@ func (s *Supervisor) confirm(asked message) error {
 	if !s.state.Running || asked.Start != s.state.Start {
 		return errEnded
 	}
-	s.lease.since = max(s.lease.since, min(asked.Lease.Confirmed, now))
+	confirmed := min(asked.Lease.Confirmed, now)
+	s.lease.since, s.lease.After = max(s.lease.since, confirmed), max(s.lease.After, confirmed)
 	return nil
 }
 

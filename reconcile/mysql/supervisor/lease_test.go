@@ -146,6 +146,19 @@ func TestALeaseNeedsEvidence(t *testing.T) {
 	if _, isHeard, err := c.tries(now.Start, 2, lasts, func(l *Lease) { l.After = c.clock() }); err != nil || isHeard {
 		t.Errorf("the lease rests on replicas that were heard before the operator confirmed it: %t (%v)", isHeard, err)
 	}
+	if _, isHeard, err := c.tries(now.Start, 2, lasts, nil); err != nil || isHeard {
+		t.Errorf("the agent has started again, and the supervisor forgets that: %t (%v)", isHeard, err)
+	}
+	c.hear(0, replicaOne, replicaThree)
+	if _, isHeard, err := c.tries(now.Start, 2, lasts, nil); err != nil || !isHeard {
+		t.Errorf("they are heard again: %t (%v)", isHeard, err)
+	}
+	if err := Confirm(t.Context(), Socket(c.folder), now.Start, c.clock()); err != nil {
+		t.Error(err)
+	}
+	if _, isHeard, err := c.tries(now.Start, 2, lasts, nil); err != nil || isHeard {
+		t.Errorf("the operator has confirmed it since: %t (%v)", isHeard, err)
+	}
 	holds("none is needed", 0, lasts-time.Minute, lasts, nil)
 	if _, err := c.leads("another start", 1, lasts, nil); err == nil {
 		t.Error("another mysqld has a lease")
