@@ -3,6 +3,7 @@ package cluster
 import (
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,7 @@ func Controller(kind schema.Kind, operator Operator) reconcile.Controller {
 
 // ControllerAt is Controller with another clock.
 func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) reconcile.Controller {
+	takeovers := takeoverSeconds()
 	return reconcile.Controller{
 		Kind: kind,
 		Watches: []reconcile.Watch{
@@ -37,10 +39,11 @@ func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) rec
 		Rules: rules(),
 		// To keep the CAs of clusters, and to list them.
 		OwnRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "create", "patch", "delete"}}},
+		Metrics:  func(clusters reconcile.Lister) prometheus.Collector { return newCollector(clusters, takeovers) },
 		New: func(reader *reconcile.Reader) reconcile.Reconciler {
 			return &reconciler{
 				reader: reader, resource: kind.GVR(), operator: operator, now: now,
-				memory: newMemory(),
+				memory: newMemory(), takeovers: takeovers,
 			}
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,6 +44,8 @@ type reconciler struct {
 	operator Operator
 	now      func() time.Time
 	memory   *memory
+	// takeovers measures the phases of takeovers.
+	takeovers *prometheus.HistogramVec
 }
 
 // Forget drops what the reconciler remembers of a deleted cluster.
@@ -114,6 +117,7 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	}
 	everybodyTold, err := r.act(ctx, client, known.agents, plan, &result)
 	status := result.status()
+	r.memory.measureTakeover(r.takeovers, cluster, status, r.now())
 	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) {
 		err = errors.Join(err, r.tidyRestore(ctx, client, cluster))
 	}
