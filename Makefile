@@ -155,7 +155,7 @@ bench-backup: image mysql-image cluster ## backup and restore of 6 GiB beside a 
 	$(on_cluster) go run ./test/bench/backup
 
 .PHONY: bench-failover
-bench-failover: image mysql-image cluster ## how long clients cannot write when the primary fails: killed, stopped, frozen, deleted; rows lost [N=3]
+bench-failover: image mysql-image cluster ## how long clients cannot write when the primary fails: killed, stopped, frozen, cut off, deleted; rows lost [N=3]
 	$(on_cluster) go run ./test/bench/failover $(if $(N),-rounds $(N))
 
 bench-%: image mysql-image cluster

@@ -16,17 +16,18 @@ import (
 
 // The faults.
 const (
-	faultKill   = "kill"
-	faultStop   = "stop"
-	faultFreeze = "freeze"
-	faultDelete = "delete"
+	faultKill      = "kill"
+	faultStop      = "stop"
+	faultFreeze    = "freeze"
+	faultPartition = "partition"
+	faultDelete    = "delete"
 )
 
 const mysqldProgram = "mysqld"
 
 // parseFaults reads a list of faults.
 func parseFaults(list string) ([]string, error) {
-	known := []string{faultKill, faultStop, faultFreeze, faultDelete}
+	known := []string{faultKill, faultStop, faultFreeze, faultPartition, faultDelete}
 	found := strings.Split(list, ",")
 	for i, one := range found {
 		if !slices.Contains(known, one) {
@@ -59,6 +60,10 @@ func (b *bench) strike(ctx context.Context, fault, pod string) (struck, error) {
 		programs := []string{supervisor.Program, mysqldProgram, agent.Program}
 		at, err := signal(pod, syscall.SIGSTOP, programs...)
 		return struck{at, func() error { return thaw(pod, programs) }}, err
+	case faultPartition:
+		at := time.Now()
+		mend, err := partition(ctx, pod)
+		return struck{at, mend}, err
 	default:
 		at := time.Now()
 		_, err := b.kubectl.Run(ctx, "delete", "pod", pod, "--namespace", b.namespace, "--force", "--grace-period=0", "--wait=false")

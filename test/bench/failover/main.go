@@ -28,7 +28,7 @@ type options struct {
 func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each fault is inflicted")
-	flag.StringVar(&o.faults, "faults", "kill,stop,freeze,delete", "faults, inflicted in turn")
+	flag.StringVar(&o.faults, "faults", "kill,stop,freeze,partition,delete", "faults, inflicted in turn")
 	flag.BoolVar(&o.keepOperator, "keep-operator", false, "use the operator that runs, whatever its version, instead of replacing one of another version")
 	flag.Parse()
 	os.Exit(program.Run(context.Background(), "bench-failover", func(ctx context.Context) error { return run(ctx, o, os.Stdout) }))

@@ -74,7 +74,7 @@ func (b *bench) outlast(ctx context.Context, w *writer, one round, hit struck) (
 		return count >= again, fmt.Sprintf("%d writes since", count)
 	})
 	ended := hit.at
-	if one.fault == faultFreeze {
+	if one.fault == faultFreeze || one.fault == faultPartition {
 		ended = time.Now()
 	}
 	return ended, errors.Join(err, hit.end())
