@@ -135,10 +135,12 @@ type Agent struct {
 	shortSince, heard, idleSince time.Time
 	// pointed reports whether this agent set up the replication channel itself.
 	pointed bool
-	// known is the last look at the primary called knownHost, errant what this member had in addition to it. Only the loop uses them.
-	known     *replication.Source
-	knownHost string
-	errant    replication.GTIDSet
+	// known is the last look at the primary called knownHost of that epoch, errant what this member had in addition to it. Only the loop uses
+	// them.
+	known      *replication.Source
+	knownHost  string
+	knownEpoch int64
+	errant     replication.GTIDSet
 	// logbook is what the loop has read in the binary log, unread why it cannot read it, and marked when it last marked the end of the log.
 	logbook  mysqld.HollowJudge
 	unread   string
@@ -311,7 +313,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	if a.kept.TablesWithoutRows != nil {
 		local.TablesWithoutRows = a.kept.TablesWithoutRows.Tables
 	}
-	if a.assignment != nil && a.assignment.SourceHost == a.knownHost {
+	if a.assignment != nil && a.assignment.SourceHost == a.knownHost && a.assignment.Record.Epoch == a.knownEpoch {
 		local.Known, local.Errant = a.known, a.errant
 	}
 	return local
@@ -331,7 +333,7 @@ func (a *Agent) unassigned(now time.Time) time.Duration {
 // learn stores a look at the primary. Another look is not needed while this member has no more transactions than the primary had then.
 func (a *Agent) learn(local replication.Observed, step replication.Step) {
 	if local.Source != nil && local.Source.Err == "" {
-		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
+		a.known, a.knownHost, a.knownEpoch, a.errant = local.Source, local.Assignment.SourceHost, local.Assignment.Record.Epoch, step.Errant
 	}
 }
 

@@ -370,6 +370,21 @@ func TestPublishReportsWhatIsCertain(t *testing.T) {
 	}
 }
 
+// TestALookAtAPrimaryHoldsForItsEpoch: another member may have led meanwhile, and this one may have copied its data.
+func TestALookAtAPrimaryHoldsForItsEpoch(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, newLayout(t), memberState())
+	order := replication.Assignment{Role: replication.RoleReplica, SourceHost: "db-0.pods", Record: replication.Record{Epoch: 1, Primary: "db-0"}}
+	a.learn(replication.Observed{Assignment: &order, Source: &replication.Source{ServerUUID: "before"}}, replication.Step{})
+	for epoch, isKnown := range map[int64]bool{1: true, 3: false} {
+		order.Record.Epoch = epoch
+		a.assignment = &order
+		if local := a.localView(someObservation()); (local.Known != nil) != isKnown {
+			t.Errorf("epoch %d: the last look is %+v", epoch, local.Known)
+		}
+	}
+}
+
 func TestPublishReportsWhetherAReplicaMayStillAcknowledge(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -119,6 +119,7 @@ type sidecar struct {
 	pointed    bool
 	known      *Source
 	knownHost  string
+	knownEpoch int64
 	errant     GTIDSet
 	judged     transactions
 	since      int
@@ -279,7 +280,7 @@ func (w *world) look(m *simulated) {
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: m.vol.origin, Server: w.serverOf(m), CredentialsCurrent: a.pointed,
 		DisconnectedFor: time.Duration(w.clock-a.heard) * time.Second, HeldRole: m.vol.role, Unassigned: time.Duration(w.clock-a.since) * time.Second,
 	}
-	if a.assignment != nil && a.assignment.SourceHost == a.knownHost {
+	if a.assignment != nil && a.assignment.SourceHost == a.knownHost && a.assignment.Record.Epoch == a.knownEpoch {
 		local.Known, local.Errant = a.known, a.errant
 	}
 	if NeedsSource(local) {
@@ -290,7 +291,7 @@ func (w *world) look(m *simulated) {
 	step := NextStep(local)
 	w.imagine(m, local)
 	if local.Source != nil && local.Source.Err == "" {
-		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
+		a.known, a.knownHost, a.knownEpoch, a.errant = local.Source, local.Assignment.SourceHost, local.Assignment.Record.Epoch, step.Errant
 	}
 	if !w.primaryLost && !w.ranOn && local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow)).Empty() {
 		w.violated("%s counts as errant while it replicates: %s", m.name, step.Message)
