@@ -165,6 +165,7 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 			d.until(t, "running", mysqlv1.BackupStarted, protocol.ReasonCopying)
 			replace(t, "running")
 			d.gone(t, "jobs", "running-backup")
+			d.terminates(t, pod)
 			ending := d.until(t, "running", mysqlv1.BackupStarted, protocol.ReasonReplaced)
 			says(t, readyOf(ending).Message, "waiting for its Pod to end")
 			d.ends(t, pod, protocol.ExitRetry, d.outcome(t, "running", protocol.ReasonInterrupted, "the program was stopped"))
@@ -178,6 +179,7 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 			d.until(t, "quick", mysqlv1.BackupStarted, protocol.ReasonCopying)
 			replace(t, "quick")
 			d.gone(t, "jobs", "quick-backup")
+			d.terminates(t, pod)
 			d.ends(t, pod, protocol.ExitDone, d.outcome(t, "quick", protocol.ReasonCompleted, ""))
 			d.until(t, "quick", mysqlv1.BackupCompleted, protocol.ReasonCompleted)
 		},
@@ -187,6 +189,18 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 			t.Errorf("Pods are Kubernetes' to end: %s", write)
 		}
 	}
+}
+
+// terminates waits until Kubernetes has begun to delete a Pod, after its Job. One that has ended before is gone at once, perhaps before the
+// operator has seen how it ended.
+func (d *depot) terminates(t *testing.T, pod string) {
+	t.Helper()
+	soon(t, func(context.Context) string {
+		if d.get(t, "pods", pod).GetDeletionTimestamp() == nil {
+			return "Kubernetes has not begun to delete " + pod
+		}
+		return ""
+	})
 }
 
 // bind puts a Pod on a node of its own, so that it takes a while to end: a test has to say that it did. The node exists, since Kubernetes
