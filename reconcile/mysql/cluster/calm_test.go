@@ -60,8 +60,14 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 			r.cluster.Status = r.status()
 		}, false},
 		"the operator must confirm the primary again soon": {func(r *passResult) {
-			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute}
+			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, IsHeard: true}
 		}, false},
+		"replicas have not been heard since the operator confirmed it": {func(r *passResult) {
+			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute}
+		}, false},
+		"enough replicas are heard": {func(r *passResult) {
+			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute, IsHeard: true}
+		}, true},
 		"its status is not written":     {func(r *passResult) { r.cluster.Status.ReadySummary = "2/3" }, false},
 		"not Ready":                     {func(r *passResult) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
 		"the record must change":        {func(r *passResult) { r.decision.Record.Revision++ }, false},

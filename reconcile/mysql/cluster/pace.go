@@ -164,7 +164,8 @@ func (r passResult) lacksLease() bool {
 }
 
 func lacksLease(primary replication.Status) bool {
-	return primary.Lease.IsShort() && primary.Lease.Needs > 0
+	lease := primary.Lease
+	return lease != nil && lease.Needs > 0 && (lease.IsShort() || !lease.IsHeard)
 }
 
 // sooner returns the shorter of two times; zero and less mean never.
