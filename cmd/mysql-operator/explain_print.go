@@ -120,7 +120,7 @@ func notesOf(e replication.Evidence) string {
 	note(!e.Answers && e.IsRunning, "Kubernetes says that its agent runs")
 	note(e.IsWitness, "counts")
 	note(e.TakesNoWrites && e.Role != "in sync", "certainly takes no writes")
-	note(e.StartingSeconds > 0, fmt.Sprintf("mysqld has not answered for %d s", e.StartingSeconds))
+	note(e.UnansweredSeconds > 0, fmt.Sprintf("mysqld has not answered for %d s", e.UnansweredSeconds))
 	note(e.AcksShortSeconds > 0, fmt.Sprintf("too few acknowledgements for %d s", e.AcksShortSeconds))
 	note(e.IsForgetful, "may have lost what it acknowledged")
 	note(e.NeedsCopy, "needs a copy of the data")

@@ -265,11 +265,8 @@ func (m *simulatedMember) status() replication.Status {
 		status.Closed = &under
 	}
 	if m.assignment != nil && m.assignment.Lease > 0 {
-		left := m.assignment.Lasts()
-		if m.network.lonely[m.host] {
-			left = time.Second
-		}
-		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: left, IsHeard: !m.network.lonely[m.host]}
+		isLonely := m.network.lonely[m.host]
+		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: m.assignment.Lasts(), Ends: isLonely, IsHeard: !isLonely}
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred

@@ -128,6 +128,8 @@ type Agent struct {
 	// answered is when mysqld last answered while clients could log in, looked when the loop last ran; zero before the first time. hung is
 	// since when mysqld has listened without answering, if it has not answered this agent before.
 	answered, looked, hung time.Time
+	// asked is since when the loop waits for mysqld's answer; zero while it does not.
+	asked time.Time
 	// deafSince is since when, by supervisor.Clock, this member has certainly heard no primary; 0 if that is not known.
 	deafSince time.Duration
 	// shortSince is since when too few replicas acknowledge, heard when the receiver was last connected to the primary. idleSince is when
@@ -274,19 +276,6 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	return a.pace.pause(time.Now())
 }
 
-func (a *Agent) look(ctx context.Context) (mysqld.Observed, error) {
-	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	observed, err := a.local.Observe(bounded)
-	if !mysqld.IsAccessDenied(err) {
-		return observed, err
-	}
-	if err := a.refreshPasswords(bounded, mayTry); err != nil {
-		return observed, err
-	}
-	return a.local.Observe(bounded)
-}
-
 // localView collects what the next step depends on.
 func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	a.mu.Lock()
@@ -388,8 +377,11 @@ func (a *Agent) Status() replication.Status {
 			status.DeafFor = clock - a.deafSince
 		}
 	}
-	if status.State == replication.StateStarting {
-		status.StartingSeconds = int(now.Sub(a.startingSince).Seconds())
+	switch {
+	case status.State == replication.StateStarting:
+		status.UnansweredFor = now.Sub(a.startingSince)
+	case !a.asked.IsZero():
+		status.UnansweredFor = now.Sub(a.asked)
 	}
 	return status
 }

@@ -202,5 +202,10 @@ func (a *Agent) reportedLease(now time.Duration) *replication.Lease {
 	if known.needs == 0 && !isWanted && !known.isImpossible && (known.isKnown || !isWriting) {
 		return nil
 	}
-	return &replication.Lease{Needs: known.needs, Lasts: known.lasts, Left: known.ends - now, IsHeard: known.isHeard, IsImpossible: known.isImpossible}
+	reported := &replication.Lease{Needs: known.needs, Lasts: known.lasts, Left: known.ends - now, IsHeard: known.isHeard, IsImpossible: known.isImpossible}
+	reported.Ends = a.mysqld.LeaseEnds
+	if known.needs == 0 {
+		reported.Ends = supervisor.Lease{Lasts: known.lasts}.Ends(reported.Left)
+	}
+	return reported
 }

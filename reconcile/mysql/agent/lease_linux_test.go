@@ -56,7 +56,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens("a confirmation of long ago", false)
-	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 0 || now.Lease.Left > 0 || !now.Lease.IsShort() {
+	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 0 || now.Lease.Left > 0 || !now.Lease.IsEnding() {
 		t.Errorf("the report says %+v", now.Lease)
 	}
 	earlier := order
@@ -69,7 +69,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens("a confirmation", true)
-	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 1 || now.Lease.Lasts != order.Lasts() || now.Lease.IsShort() || now.Clock == 0 {
+	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 1 || now.Lease.Lasts != order.Lasts() || now.Lease.IsEnding() || now.Clock == 0 {
 		t.Errorf("the report says %+v", now.Lease)
 	}
 	if kept := stateOf(t, a.layout); kept.Last == nil || kept.Last.ConfirmedAt != 0 || a.Status().Assignment.ConfirmedAt != 0 {

@@ -23,7 +23,7 @@ type pace struct {
 
 // A replica that gets nothing from its primary looks more often, from restlessAfter to calmAfter.
 const (
-	restlessAfter = 2 * time.Second
+	restlessAfter = lookEvery - stepEvery
 	calmAfter     = 30 * time.Second
 )
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -172,13 +173,13 @@ func TestAMemberSaysForHowLongItStarts(t *testing.T) {
 	a.status.State, a.startingSince = replication.StateStarting, long
 	a.mysqld = supervisor.State{Start: "one", Running: true}
 	a.unanswered(errors.New("refused"), followed{version: replication.Version{Epoch: 3}})
-	if got := a.Status(); got.StartingSeconds < 60 || got.Closed == nil || got.Closed.Epoch != 3 {
-		t.Errorf("a mysqld that does not answer: %d s, closed %v", got.StartingSeconds, got.Closed)
+	if got := a.Status(); got.UnansweredFor < time.Minute || got.Closed == nil || got.Closed.Epoch != 3 {
+		t.Errorf("a mysqld that does not answer: %s, closed %v", got.UnansweredFor, got.Closed)
 	}
 	a.mysqld.Stopping = true
 	a.unanswered(errors.New("refused"), followed{})
-	if got := a.Status(); got.StartingSeconds > 1 {
-		t.Errorf("a mysqld that stops: %d s", got.StartingSeconds)
+	if got := a.Status(); got.UnansweredFor > time.Second {
+		t.Errorf("a mysqld that stops: %s", got.UnansweredFor)
 	}
 	a.mysqld.Open = true
 	a.unanswered(errors.New("refused"), followed{})
@@ -192,9 +193,9 @@ func TestAHangCountsFromTheBeginningOfTheLook(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err  error
-		want int
+		want time.Duration
 	}{
-		"it does not answer": {context.DeadlineExceeded, int(lookTimeout.Seconds())},
+		"it does not answer": {context.DeadlineExceeded, lookTimeout},
 		"it has ended":       {errors.New("connection refused"), 0},
 	} {
 		a := newAgent(t, newLayout(t), memberState())
@@ -203,8 +204,33 @@ func TestAHangCountsFromTheBeginningOfTheLook(t *testing.T) {
 		a.publish(observed, local, replication.NextStep(local), followed{})
 		a.unanswered(test.err, followed{})
 		a.unanswered(test.err, followed{})
-		if got := a.Status().StartingSeconds; got != test.want {
-			t.Errorf("%s: the report says %d s, want %d", name, got, test.want)
+		if got := a.Status().UnansweredFor.Truncate(time.Second); got != test.want {
+			t.Errorf("%s: the report says %s, want %s", name, got, test.want)
 		}
 	}
+}
+
+// TestAMysqldThatTakesLongToAnswerIsNews: the operator may have a replica take over, and then the agent ends mysqld.
+func TestAMysqldThatTakesLongToAnswerIsNews(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t, newLayout(t), memberState())
+		a.publish(someObservation(), a.localView(someObservation()), replication.Step{State: replication.StateWriting}, followed{})
+		a.mysqld.Open, a.assignment = true, &replication.Assignment{Role: replication.RoleReplica}
+		<-a.changed
+		before := a.Status().News()
+		answered := a.asks()
+		<-time.After(replication.AlarmAfter - 1)
+		if now := a.Status(); now.News() != before || a.cannotClose() {
+			t.Errorf("it has not answered for %s, which is news", now.UnansweredFor)
+		}
+		<-a.changed
+		if now := a.Status(); now.News() == before || now.UnansweredFor != replication.AlarmAfter || now.State != replication.StateWriting || !a.cannotClose() {
+			t.Errorf("it has not answered for %s, %s: news %t", now.UnansweredFor, now.State, now.News() != before)
+		}
+		answered()
+		if now := a.Status(); now.News() != before || now.UnansweredFor != 0 || a.cannotClose() {
+			t.Errorf("it has answered, and not for %s", now.UnansweredFor)
+		}
+	})
 }

@@ -57,7 +57,7 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 	status.ConnectedReplicas = observed.Connected
 	status.AcksShortSeconds = a.acksShort(now, observed)
 	status.Acknowledging = a.acknowledges(server)
-	status.LagSeconds, status.SourceSilentSeconds = server.Channel.LagSeconds, int(a.ear.SilentFor(now).Seconds())
+	status.LagSeconds, status.SourceSilentFor = server.Channel.LagSeconds, a.ear.SilentFor(now)
 	a.deafSince = a.deaf.since(a.start, server.Channel)
 	a.reportKept()
 	return changed

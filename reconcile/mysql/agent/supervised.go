@@ -51,6 +51,7 @@ func (a *Agent) supervised(now supervisor.State) {
 		a.interrupt()
 	}
 	a.Wake()
+	a.mayHaveNews()
 }
 
 // mustClose reports whether the agent must close mysqld, because its container stops while it takes writes. If that becomes so later, the
@@ -148,7 +149,7 @@ func (a *Agent) forgetAnswers() {
 	a.status.State, a.status.Closed = replication.StateStarting, nil
 	a.status.Writable, a.status.Acknowledging = false, false
 	a.status.ObservedUnder, a.status.Silent = replication.Version{}, nil
-	a.status.AcksEnforced, a.status.AckClients, a.status.ConnectedReplicas, a.status.SourceSilentSeconds = 0, 0, 0, 0
+	a.status.AcksEnforced, a.status.AckClients, a.status.ConnectedReplicas, a.status.SourceSilentFor = 0, 0, 0, 0
 	a.status.Transactions.CommitWaitSeconds = 0
 }
 
@@ -266,7 +267,8 @@ func (a *Agent) endHung(ctx context.Context) {
 // cannotClose reports whether mysqld may take writes although the member is not the primary any more, and does not answer. The caller must
 // hold the lock.
 func (a *Agent) cannotClose() bool {
-	return a.assignment != nil && a.assignment.Role == replication.RoleReplica && a.mysqld.Open && a.status.State == replication.StateStarting
+	isLate := a.status.State == replication.StateStarting || !a.asked.IsZero() && time.Since(a.asked) >= replication.AlarmAfter
+	return a.assignment != nil && a.assignment.Role == replication.RoleReplica && a.mysqld.Open && isLate
 }
 
 // isStopping reports whether the container of mysqld stops.

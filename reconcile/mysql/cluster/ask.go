@@ -39,7 +39,7 @@ func timeoutOf(isReplaced, isUnheard bool) time.Duration {
 	case !isUnheard:
 		return agentTimeout
 	case isReplaced:
-		return agentTimeout / 8
+		return agentTimeout / 20
 	}
 	return agentTimeout / 2
 }
@@ -49,14 +49,35 @@ type asker interface {
 	Status(ctx context.Context, target agent.Target) (replication.Status, error)
 }
 
+// primaryPromptly is how soon a primary usually answers.
+const primaryPromptly = agentTimeout / 8
+
 // askPrimary fills in the primary's report of itself. The others are asked later, so that a replica's transactions can be compared with
-// what the primary had before.
+// what the primary had before. But while the primary does not answer, their answers of this moment say whether to wait longer for it.
 func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
-	for i := range members {
-		if members[i].Name == t.primary {
-			t.ask(ctx, i, &members[i])
-		}
+	at := slices.IndexFunc(members, func(member replication.Member) bool { return member.Name == t.primary })
+	if at < 0 {
+		return
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	others, answered := slices.Clone(members), make(chan struct{})
+	go func() {
+		defer close(answered)
+		t.ask(ctx, at, &members[at])
+	}()
+	select {
+	case <-answered:
+		return
+	case <-time.After(primaryPromptly):
+	}
+	go func() {
+		t.askOthers(ctx, others)
+		if replication.HearNothing(others) {
+			cancel()
+		}
+	}()
+	<-answered
 }
 
 // askOthers fills in the reports of the other members, in parallel.

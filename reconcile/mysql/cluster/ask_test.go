@@ -1,11 +1,15 @@
 package cluster
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -30,7 +34,7 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	waits("at rest", "db-1", time.Second)
 	waits("at rest", "db-2", 2*time.Second)
 	cluster.Status.Takeovers = []v1.Takeover{{From: "db-0", StartTime: metav1.NewTime(now)}}
-	waits("during a takeover", "db-0", 250*time.Millisecond)
+	waits("during a takeover", "db-0", 100*time.Millisecond)
 	waits("during a takeover", "db-1", time.Second)
 	waits("during a takeover", "db-2", 2*time.Second)
 }
@@ -47,5 +51,60 @@ func TestAPrimaryThatMissesALookIsSoonAskedAgain(t *testing.T) {
 	found.seen.members[0].UnheardFor = time.Minute
 	if due := found.prospect(found.cluster.Status).due; due == missedEvery {
 		t.Error("it is asked that often without end")
+	}
+}
+
+// slowAgents answer after some time, each with its report.
+type slowAgents map[string]slowAgent
+
+type slowAgent struct {
+	after  time.Duration
+	report replication.Status
+}
+
+func (s slowAgents) Status(ctx context.Context, target agent.Target) (replication.Status, error) {
+	select {
+	case <-ctx.Done():
+		return replication.Status{}, ctx.Err()
+	case <-time.After(s[target.Address].after):
+		return s[target.Address].report, nil
+	}
+}
+
+// TestReplicasSayHowLongToWaitForThePrimary: a takeover must not wait for a primary that nobody hears.
+func TestReplicasSayHowLongToWaitForThePrimary(t *testing.T) {
+	t.Parallel()
+	hears, silent := replication.Status{}, replication.Status{SourceSilentFor: replication.AlarmAfter}
+	const never = time.Hour
+	for what, test := range map[string]struct {
+		primary    time.Duration
+		one, other slowAgent
+		want       time.Duration
+		answers    bool
+	}{
+		"it answers":      {time.Millisecond, slowAgent{0, silent}, slowAgent{0, silent}, time.Millisecond, true},
+		"it answers late": {time.Second, slowAgent{0, hears}, slowAgent{0, silent}, time.Second, true},
+		"it does not answer, and a replica hears it":    {never, slowAgent{0, hears}, slowAgent{0, silent}, agentTimeout, false},
+		"no replica hears it":                           {never, slowAgent{time.Millisecond, silent}, slowAgent{0, silent}, primaryPromptly + time.Millisecond, false},
+		"a replica does not answer, the other is deaf":  {never, slowAgent{never, silent}, slowAgent{0, silent}, agentTimeout, false},
+		"nothing answers":                               {never, slowAgent{never, silent}, slowAgent{never, silent}, agentTimeout, false},
+		"no replica hears it, and it answers meanwhile": {primaryPromptly + time.Millisecond, slowAgent{time.Second, silent}, slowAgent{0, silent}, primaryPromptly + time.Millisecond, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				agents := slowAgents{"10.0.0.1": {test.primary, hears}, "10.0.0.2": test.one, "10.0.0.3": test.other}
+				members := []replication.Member{{Name: "db-0", Pod: true}, {Name: "db-1", Pod: true}, {Name: "db-2", Pod: true}}
+				all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, limit: func(string) time.Duration { return agentTimeout }}
+				began := time.Now()
+				all.askPrimary(t.Context(), members)
+				if took := time.Since(began); took != test.want || (members[0].Status != nil) != test.answers {
+					t.Errorf("after %s, it has answered: %t (%s)", took, members[0].Status != nil, members[0].Unreachable)
+				}
+				if members[1].Status != nil || members[2].Status != nil {
+					t.Error("what replicas said before the primary answered counts")
+				}
+			})
+		})
 	}
 }

@@ -102,8 +102,8 @@ func (s *restingCluster) holds(ctx context.Context) bool {
 	limit := func(string) time.Duration { return lookTimeout }
 	all := targets{agents: s.agents, primary: s.view.Record.Primary, addresses: s.addresses, limit: limit}
 	all.askPrimary(ctx, members)
-	if slices.ContainsFunc(members, func(member replication.Member) bool { return member.Status != nil && lacksLease(*member.Status) }) {
-		return false // the pass confirms it before it asks the others
+	if primary, found := memberNamed(members, all.primary); found && (primary.Status == nil || lacksLease(*primary.Status) || primary.Status.IsLate()) {
+		return false // a pass is due: it may have to confirm the primary before it asks the others
 	}
 	all.askOthers(ctx, members)
 	return s.stillHolds(members)
@@ -146,7 +146,7 @@ func isAtRest(status v1.MySQLClusterStatus) bool {
 // settle returns what to remember of a cluster after a full pass that had nothing to do; nil if there was something.
 func (r passResult) settle(version string, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
 	cluster, seen := r.cluster, r.seen
-	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacksAcks() || r.lacksLease() ||
+	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacksAcks() || r.lacksLease() || r.suspectsPrimary() ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}

@@ -60,10 +60,13 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 			r.cluster.Status = r.status()
 		}, false},
 		"the operator must confirm the primary again soon": {func(r *passResult) {
-			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, IsHeard: true}
+			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Ends: true, IsHeard: true}
 		}, false},
 		"replicas have not been heard since the operator confirmed it": {func(r *passResult) {
 			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute}
+		}, false},
+		"mysqld of the primary takes long to answer": {func(r *passResult) {
+			r.seen.members[0].Status.UnansweredFor = replication.AlarmAfter
 		}, false},
 		"enough replicas are heard": {func(r *passResult) {
 			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute, IsHeard: true}

@@ -24,7 +24,7 @@ func vanishing(t *testing.T, quiet int) *scene {
 	for ordinal := 1; ordinal < 3; ordinal++ {
 		s.member(ordinal, true, func(status *replication.Status) {
 			status.Protocol, status.Origin, status.Held, status.HeldRole = replication.Protocol, replication.OriginMember, s.record, replication.RoleReplica
-			status.Received, status.Acknowledging, status.SourceSilentSeconds = status.Executed, true, quiet
+			status.Received, status.Acknowledging, status.SourceSilentFor = status.Executed, true, time.Duration(quiet)*time.Second
 		})
 	}
 	return s
@@ -33,12 +33,12 @@ func vanishing(t *testing.T, quiet int) *scene {
 // TestExplanation: it is what a pass would decide. The limits of the spec are there as they are in force.
 func TestExplanation(t *testing.T) {
 	t.Parallel()
-	s := vanishing(t, 3)
+	s := vanishing(t, 1)
 	got := explanationOf(s.cluster, s.seen)
-	if !got.Next.Changes || got.Next.Seconds != 2 || got.Next.What != "another member takes over from db-0 in epoch 2" || got.Next.Reason != replication.ReasonReplacingPrimary {
+	if !got.Next.Changes || got.Next.Seconds != 1 || got.Next.What != "another member takes over from db-0 in epoch 2" || got.Next.Reason != replication.ReasonReplacingPrimary {
 		t.Errorf("next: %+v", got.Next)
 	}
-	if got.Takeover.To != "db-1" || got.Takeover.Seconds <= replication.ShortLeaseSeconds || got.Limits != (Limits{NotReadySeconds: 10, UnreachableSeconds: 5, IsReplacedUnreachable: true, ContinuesWithoutReplicas: true, GracePeriodSeconds: 10}) {
+	if got.Takeover.To != "db-1" || got.Takeover.Seconds <= replication.ShortLeaseSeconds || got.Limits != (Limits{NotReadySeconds: 10, UnreachableSeconds: 2, IsReplacedUnreachable: true, ContinuesWithoutReplicas: true, GracePeriodSeconds: 10}) {
 		t.Errorf("got %+v and %+v", got.Takeover, got.Limits)
 	}
 	if !slices.Equal(got.Unknown, []string{"for how long db-0 has not answered the operator"}) {

@@ -220,12 +220,16 @@ func (o observed) serves(member replication.Member) bool {
 
 // heard returns a member's report of itself; nil while the member does not answer.
 func (o observed) heard(name string) *replication.Status {
-	for _, member := range o.members {
-		if member.Name == name {
-			return member.Status
-		}
+	member, _ := memberNamed(o.members, name)
+	return member.Status
+}
+
+func memberNamed(members []replication.Member, name string) (replication.Member, bool) {
+	at := slices.IndexFunc(members, func(member replication.Member) bool { return member.Name == name })
+	if at < 0 {
+		return replication.Member{}, false
 	}
-	return nil
+	return members[at], true
 }
 
 // addressOf returns the IP address of a Pod; empty if it has none, or has ended and another Pod may have its address.

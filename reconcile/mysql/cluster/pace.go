@@ -21,7 +21,7 @@ const (
 	stepEvery = time.Second
 	calmEvery = 10 * time.Second
 	helpEvery = 5 * time.Second
-	// missedEvery is how soon to ask again a primary that has just not answered.
+	// missedEvery is how soon to look again at a primary that has begun not to answer.
 	missedEvery = 200 * time.Millisecond
 	// As long as nothing changes and no member answers, the time between two looks grows up to a limit. It doubles up to unwatchedLimit if
 	// no watch reports the end of the problem, and grows fourfold up to watchedLimit if one does.
@@ -135,20 +135,26 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 
 // due returns the time until something happens that no watch and no alarm reports; zero for nothing.
 func (r passResult) due() time.Duration {
-	if r.hasMissedPrimary() {
+	if r.suspectsPrimary() {
 		return missedEvery
 	}
 	return sooner(untilLate(r.seen), view(r.cluster, r.seen).LeaseEndsIn())
 }
 
-// hasMissedPrimary reports whether the primary has not answered a short while ago, and did before. One request may be lost.
-func (r passResult) hasMissedPrimary() bool {
-	for _, member := range r.seen.members {
-		if member.Name == r.cluster.Status.Primary {
-			return member.Pod && member.Status == nil && member.UnheardFor < replication.UnheardLeast
-		}
+// suspectsFor is for how long the operator looks more often at a primary that has begun not to answer.
+const suspectsFor = 5 * time.Second
+
+// suspectsPrimary reports whether the primary has begun, a short while ago, not to answer the operator, or its mysqld not to answer the
+// agent. A replica may take over from it soon.
+func (r passResult) suspectsPrimary() bool {
+	primary, found := memberNamed(r.seen.members, r.cluster.Status.Primary)
+	switch {
+	case !found:
+		return false
+	case primary.Status == nil:
+		return primary.Pod && primary.UnheardFor < suspectsFor
 	}
-	return false
+	return primary.Status.IsLate() && primary.Status.UnansweredFor < suspectsFor
 }
 
 // lacksAcks reports whether the primary gets too few acknowledgements right now.
@@ -165,7 +171,7 @@ func (r passResult) lacksLease() bool {
 
 func lacksLease(primary replication.Status) bool {
 	lease := primary.Lease
-	return lease != nil && lease.Needs > 0 && (lease.IsShort() || !lease.IsHeard)
+	return lease != nil && lease.Needs > 0 && (lease.IsEnding() || !lease.IsHeard)
 }
 
 // sooner returns the shorter of two times; zero and less mean never.

@@ -266,7 +266,7 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 func limitsOf(failover v1.Failover) replication.Limits {
 	return replication.Limits{
 		NotReady:    time.Duration(cmp.Or(failover.NotReadySeconds, 10)) * time.Second,
-		Unreachable: time.Duration(cmp.Or(failover.UnreachableSeconds, 5)) * time.Second,
+		Unreachable: time.Duration(cmp.Or(failover.UnreachableSeconds, 2)) * time.Second,
 	}
 }
 

@@ -6,11 +6,11 @@ import (
 )
 
 // usual are the limits of a cluster whose user sets none.
-func usual() Limits { return Limits{NotReady: 10 * time.Second, Unreachable: 5 * time.Second} }
+func usual() Limits { return Limits{NotReady: 10 * time.Second, Unreachable: 2 * time.Second} }
 
 // down is a member whose mysqld has not run for so long that a replica may take over.
 func down(_ *testing.T, s *Status) {
-	s.StartingSeconds, s.Closed = int(usual().NotReady.Seconds()), &Version{}
+	s.UnansweredFor, s.Closed = usual().NotReady, &Version{}
 }
 
 // notRunning is a member whose mysqld does not run since it has accepted the record.
@@ -29,9 +29,9 @@ func downPrimary(t *testing.T, replicas, acks int) *story {
 func hungPrimary(t *testing.T, silent int, length time.Duration) *story {
 	t.Helper()
 	s := downPrimary(t, 3, 1)
-	s.c.Members[0].Status.Closed, s.c.Members[0].Status.StartingSeconds = nil, int(usual().Unreachable.Seconds())
+	s.c.Members[0].Status.Closed, s.c.Members[0].Status.UnansweredFor = nil, usual().Unreachable
 	for ordinal := 1; ordinal <= silent; ordinal++ {
-		s.c.Members[ordinal].Status.SourceSilentSeconds = int(length.Seconds())
+		s.c.Members[ordinal].Status.SourceSilentFor = length
 	}
 	return s
 }
@@ -41,7 +41,7 @@ func cutOff(t *testing.T, replicas, acks, connected, silent int) *story {
 	t.Helper()
 	s := healthy(t, replicas, acks).hears(0, StateWriting, enforces(acks, connected), shortFor(int(ShortAfter.Seconds())))
 	for ordinal := replicas - silent; ordinal < replicas; ordinal++ {
-		s.c.Members[ordinal].Status.SourceSilentSeconds = int(usual().silent().Seconds())
+		s.c.Members[ordinal].Status.SourceSilentFor = usual().silent()
 	}
 	return s
 }
@@ -97,7 +97,7 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 		"it hangs, and no replica hears it": {
 			hungPrimary(t, 2, usual().silent()), fencing(1, whole...)},
 		"it has hung for a moment": {
-			hungPrimary(t, 2, usual().silent()).with(func(c *Cluster) { c.Members[0].Status.StartingSeconds-- }), rec(1, 1, whole...)},
+			hungPrimary(t, 2, usual().silent()).with(func(c *Cluster) { c.Members[0].Status.UnansweredFor-- }), rec(1, 1, whole...)},
 		"it hangs, and the user wants to wait longer": {
 			hungPrimary(t, 2, usual().silent()).with(func(c *Cluster) { c.Limits.Unreachable *= 2 }), rec(1, 1, whole...)},
 		"it does not start, and the user wants to wait longer": {
@@ -167,13 +167,13 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
 
 		"it has not been down for long": {
-			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.StartingSeconds-- }), rec(1, 1, whole...)},
+			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.UnansweredFor-- }), rec(1, 1, whole...)},
 		"its agent does not answer": {
 			downPrimary(t, 3, 1).silent(0), rec(1, 1, whole...)},
 		"its agent may mean something else": {
 			downPrimary(t, 3, 1).hears(0, StateStarting, down, func(_ *testing.T, s *Status) { s.Protocol-- }), rec(1, 1, whole...)},
 		"it answers": {
-			downPrimary(t, 3, 1).hears(0, StateWaiting, down), rec(1, 1, whole...)},
+			downPrimary(t, 3, 1).hears(0, StateWaiting, func(_ *testing.T, s *Status) { s.Closed = &Version{} }), rec(1, 1, whole...)},
 		"commits needed no acknowledgement": {
 			downPrimary(t, 3, 0), rec(1, 0, whole...)},
 		"a replica that may have acknowledged does not answer": {

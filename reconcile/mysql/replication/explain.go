@@ -70,8 +70,8 @@ func (c Cluster) closes(former Member) (within int, waits string) {
 	case former.Status != nil:
 		return int(takingOver.Seconds()), former.Name + " answers, and stops"
 	case c.Record.LeaseSeconds > 0:
-		waits = fmt.Sprintf("%s does not answer: its lease of %d seconds must end, and %d more pass", former.Name, c.Record.LeaseSeconds, int(leaseMargin.Seconds()))
-		return int((c.Record.leaseLimit() + takingOver).Seconds()), waits
+		waits = fmt.Sprintf("%s does not answer: its lease of %d seconds must end, and %s more pass", former.Name, c.Record.LeaseSeconds, leaseMargin)
+		return roundUp(c.Record.leaseLimit() + takingOver), waits
 	}
 	return 0, former.Name + " does not answer and has no lease: it must be back, or a user must ask for the takeover"
 }
@@ -115,9 +115,9 @@ type Evidence struct {
 	IsWitness bool   `json:"isWitness"`
 	State     State  `json:"state,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// TakesNoWrites means that this is certain. StartingSeconds is for how long mysqld has not answered its agent.
-	TakesNoWrites   bool `json:"takesNoWrites"`
-	StartingSeconds int  `json:"startingSeconds,omitempty"`
+	// TakesNoWrites means that this is certain. UnansweredSeconds is for how long mysqld has not answered its agent.
+	TakesNoWrites     bool `json:"takesNoWrites"`
+	UnansweredSeconds int  `json:"unansweredSeconds,omitempty"`
 	// QuietSeconds is for how long a replica has got nothing from its primary; 0 if that is not known.
 	QuietSeconds    int  `json:"quietSeconds,omitempty"`
 	IsAcknowledging bool `json:"isAcknowledging"`
@@ -164,8 +164,8 @@ func (c Cluster) Evidence() []Evidence {
 }
 
 func (e *Evidence) take(s Status) {
-	e.State, e.Message, e.TakesNoWrites, e.StartingSeconds = s.State, s.Message, s.Closed != nil, s.StartingSeconds
-	e.QuietSeconds, e.IsAcknowledging = s.SourceSilentSeconds, s.Acknowledging
+	e.State, e.Message, e.TakesNoWrites, e.UnansweredSeconds = s.State, s.Message, s.Closed != nil, int(s.UnansweredFor.Seconds())
+	e.QuietSeconds, e.IsAcknowledging = int(s.SourceSilentFor.Seconds()), s.Acknowledging
 	e.Connected, e.AckClients, e.AcksShortSeconds = s.ConnectedReplicas, s.AckClients, s.AcksShortSeconds
 	e.ToApply = s.Received.Subtract(s.Executed).Count()
 	e.Accepted, e.AcceptedAs = s.Held.Version(), s.HeldRole

@@ -14,7 +14,7 @@ func vanished(t *testing.T, quiet int) *story {
 	t.Helper()
 	s := unreachable(t, 3, 1, 0)
 	for ordinal := 1; ordinal < 3; ordinal++ {
-		s.c.Members[ordinal].Status.SourceSilentSeconds = quiet
+		s.c.Members[ordinal].Status.SourceSilentFor = seconds(quiet)
 	}
 	return s
 }
@@ -25,7 +25,7 @@ func starting(s *story) *story { return s.with(func(c *Cluster) { c.Members[0].I
 func TestOutlook(t *testing.T) {
 	t.Parallel()
 	quietDown := downPrimary(t, 3, 1)
-	quietDown.c.Members[0].Status.StartingSeconds = 4
+	quietDown.c.Members[0].Status.UnansweredFor = 4 * time.Second
 	waited := starting(vanished(t, 2)).with(func(c *Cluster) { c.Members[0].UnheardFor = 29 * time.Second })
 	for name, test := range map[string]struct {
 		story   *story
@@ -36,12 +36,12 @@ func TestOutlook(t *testing.T) {
 		"a healthy cluster stays as it is":                                 {healthy(t, 3, 1), false, 0, ""},
 		"mysqld is down for 4 of 10 seconds":                               {quietDown, true, 6, ReasonReplacingPrimary},
 		"mysqld is down for long enough":                                   {downPrimary(t, 3, 1), true, 0, ReasonReplacingPrimary},
-		"nothing answers, and the replicas have waited for 2 of 5 seconds": {vanished(t, 2), true, 3, ReasonReplacingPrimary},
+		"nothing answers, and the replicas have waited for 1 of 2 seconds": {vanished(t, 1), true, 1, ReasonReplacingPrimary},
 		"nothing answers, and the Pod may be starting":                     {starting(vanished(t, 2)), true, 30, ReasonReplacingPrimary},
-		"this operator has waited already":                                 {waited, true, 3, ReasonReplacingPrimary},
-		"the operator cannot reach the primary, and the replicas hear it":  {vanished(t, 1), false, 0, ReasonPrimaryDown},
+		"this operator has waited already":                                 {waited, true, 1, ReasonReplacingPrimary},
+		"the operator cannot reach the primary, and the replicas hear it":  {vanished(t, 0), false, 0, ReasonPrimaryDown},
 		"no acknowledgements were required":                                {downPrimary(t, 3, 0), false, 0, ReasonPrimaryDown},
-		"the others are fenced, and the lease must end":                    {awaiting(t, 3, 1, 0), true, ShortLeaseSeconds + int(leaseMargin.Seconds()), ReasonReplacingPrimary},
+		"the others are fenced, and the lease must end":                    {awaiting(t, 3, 1, 0), true, roundUp(seconds(ShortLeaseSeconds) + leaseMargin), ReasonReplacingPrimary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +106,7 @@ func TestVerdictsGiveEvidence(t *testing.T) {
 	}
 	lost := starting(vanished(t, 3)).c.primaryLost()
 	at := slices.IndexFunc(lost.Checks, func(check Check) bool { return check.IsMemory })
-	if at < 0 || lost.Checks[at].NeededSeconds != 30 || lost.Checks[at+1].Seconds != 3 || lost.Checks[at+1].NeededSeconds != 5 {
+	if at < 0 || lost.Checks[at].NeededSeconds != 30 || lost.Checks[at+1].Seconds != 3 || lost.Checks[at+1].NeededSeconds != 2 {
 		t.Errorf("the checks are %+v", lost.Checks)
 	}
 }
@@ -125,14 +125,14 @@ func TestTakeover(t *testing.T) {
 		deferred string
 		loses    string
 	}{
-		"a healthy cluster":                  {healthy(t, 3, 1), "db-1", "", 5, "", "nothing: the other members have all that db-0 has"},
-		"the primary has more":               {ahead, "db-1", "", 5, "", "4 transactions that only db-0 has, and that no client was told had succeeded"},
-		"its lease must end":                 {vanished(t, 3), "db-1", "", ShortLeaseSeconds + int((leaseMargin + takingOver).Seconds()), "", "db-0 does not say"},
+		"a healthy cluster":                  {healthy(t, 3, 1), "db-1", "", int(takingOver.Seconds()), "", "nothing: the other members have all that db-0 has"},
+		"the primary has more":               {ahead, "db-1", "", int(takingOver.Seconds()), "", "4 transactions that only db-0 has, and that no client was told had succeeded"},
+		"its lease must end":                 {vanished(t, 3), "db-1", "", roundUp(seconds(ShortLeaseSeconds) + leaseMargin + takingOver), "", "db-0 does not say"},
 		"it has no lease":                    {healthy(t, 3, 1).lost(0), "db-1", "", 0, "", "db-0 does not say"},
-		"the best replica has more to apply": {behind, "db-1", "", 5, "db-1, which has everything, has not applied all", "db-0 does not say"},
+		"the best replica has more to apply": {behind, "db-1", "", int(takingOver.Seconds()), "db-1, which has everything, has not applied all", "db-0 does not say"},
 		"no acknowledgement was required":    {downPrimary(t, 3, 0), "", ReasonCommitsNotReplicated, 0, "", "not known: acknowledged commits may be on db-0 alone"},
 		"too few answer":                     {downPrimary(t, 3, 1).lost(1), "", ReasonTooFewReplicas, 0, "", "db-0 does not say"},
-		"the next primary can be chosen":     {fencedFromDown(t, 3, 1), "db-1", "", 5, "", "db-0 does not say"},
+		"the next primary can be chosen":     {fencedFromDown(t, 3, 1), "db-1", "", int(takingOver.Seconds()), "", "db-0 does not say"},
 		"one is not fenced yet":              {fencedFromDown(t, 3, 1).hears(2, StateReplicating, acking), "", ReasonReplacingPrimary, 0, "", "db-0 does not say"},
 		"a new cluster":                      {wanting(t, 3), "", ReasonWaitingForMembers, 0, "", "nothing"},
 	} {

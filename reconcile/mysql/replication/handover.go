@@ -215,7 +215,7 @@ func (c Cluster) waitsForClosed(isLate bool) *Note {
 	former, _ := c.member(c.Record.FormerPrimary)
 	switch {
 	case c.Record.LeaseSeconds > 0 && max(former.UnheardFor, former.UnfencedFor) < LostAfter+c.Record.leaseLimit():
-		return c.Record.replacing(fmt.Sprintf("%s, or %d seconds must pass, after which it has certainly stopped by itself", waits, int(c.Record.leaseLimit().Seconds())))
+		return c.Record.replacing(fmt.Sprintf("%s, or %d seconds must pass, after which it has certainly stopped by itself", waits, roundUp(c.Record.leaseLimit())))
 	case isLate:
 		note := c.Record.replacing(waits)
 		note.Request = c.Record.request()

@@ -35,15 +35,13 @@ import (
 const (
 	// ShortLeaseSeconds is how many seconds a lease lasts at least after the last evidence. The operator must have time to make it long, and to
 	// confirm a primary without replicas.
-	ShortLeaseSeconds = 6
+	ShortLeaseSeconds = 3
 	// LongLeaseSeconds is for a primary that needs all its replicas, or else the operator. The machine of a replica may fail together with
 	// the operator's leader, and the next leader begins after 15 seconds.
 	LongLeaseSeconds = 20
-	// leaseMargin is for clocks that run at different speeds, for the supervisor to look, and for mysqld to end.
-	leaseMargin = time.Second
-	// freshEvidence is how old the latest evidence in a report is at most while enough replicas are connected: the primary sends something
-	// twice a second, the supervisor looks four times a second, and the agent about once.
-	freshEvidence = 3 * time.Second
+	// leaseMargin is for clocks that run at different speeds, for the supervisor to look, which it does four times a second, and for mysqld to
+	// end.
+	leaseMargin = 500 * time.Millisecond
 )
 
 // Lease is what a primary reports about its lease.
@@ -53,6 +51,8 @@ type Lease struct {
 	// Lasts is how long it lasts at most after the last evidence, and Left how long it lasts without further evidence.
 	Lasts time.Duration `json:"lasts,omitempty"`
 	Left  time.Duration `json:"left,omitempty"`
+	// Ends reports whether it ends soon unless the operator confirms the primary (supervisor.Lease.Ends).
+	Ends bool `json:"ends,omitempty"`
 	// IsHeard reports whether so many replicas have been heard lately, and since the operator confirmed the primary last: the lease rests on
 	// them alone.
 	IsHeard bool `json:"heard,omitempty"`
@@ -60,8 +60,8 @@ type Lease struct {
 	IsImpossible bool `json:"impossible,omitempty"`
 }
 
-// IsShort reports whether the operator must confirm the primary soon, because too few replicas are connected.
-func (l *Lease) IsShort() bool { return l != nil && l.Left < l.Lasts-freshEvidence }
+// IsEnding reports whether the operator must confirm the primary soon, because too few replicas are connected.
+func (l *Lease) IsEnding() bool { return l != nil && l.Ends }
 
 // mayLease reports whether the primary may need a lease: the user wants it, and its agent and its kernel can do it, as far as is known.
 func (c Cluster) mayLease() bool {
@@ -96,7 +96,7 @@ func (c Cluster) needsOperator() bool {
 		return status != nil
 	}
 	lease := status.Lease
-	return lease != nil && (lease.Needs > 0 || c.Record.LeaseSeconds > 0) && (lease.IsShort() || !lease.IsHeard)
+	return lease != nil && (lease.Needs > 0 || c.Record.LeaseSeconds > 0) && (lease.IsEnding() || !lease.IsHeard)
 }
 
 // restsOnReplicas reports whether no operator confirms a lease of so many seconds.
@@ -119,7 +119,7 @@ func (a Assignment) Lasts() time.Duration { return seconds(a.LeaseSeconds) }
 // mustConfirm reports whether the primary needs the operator to confirm that it leads: to continue, even if mysqld answers slowly or its
 // supervisor does not know yet that it needs no lease; or to open.
 func (a Assignment) mustConfirm(now Status) bool {
-	if a.Role != RolePrimary || !now.Lease.IsShort() || restsOnReplicas(a.LeaseSeconds) {
+	if a.Role != RolePrimary || !now.Lease.IsEnding() || restsOnReplicas(a.LeaseSeconds) {
 		return false
 	}
 	return now.Lease.Needs > 0 || now.State == StatePromoting && a.Lease > 0
@@ -174,7 +174,7 @@ func (s Status) Confirmation(record Record) *Assignment {
 // whose lease rests on replicas and ends soon. isDue is false if there is none, or if something else comes first.
 func (c Cluster) Urgent() (next Record, isDue bool) {
 	status := c.primaryStatus()
-	if status == nil || !status.Lease.IsShort() || !c.mayLease() || !c.needsOperator() {
+	if status == nil || !status.Lease.IsEnding() || !c.mayLease() || !c.needsOperator() {
 		return c.Record, false
 	}
 	order := status.Assignment
@@ -228,7 +228,7 @@ func release(c Cluster) Record {
 
 // UnheardLeast is for how long a primary has not answered the operator if nothing answers for it: one request may be lost. Replicas say for
 // how long in all.
-const UnheardLeast = 2 * time.Second
+const UnheardLeast = time.Second
 
 // primaryLost judges a primary that does not answer, and from which the replicas get nothing. It must have a lease. All replicas in sync
 // that answer must have got nothing: one that has follows a primary that works.

@@ -3,6 +3,8 @@ package replication
 import (
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // leased is the record with the lease that it should have.
@@ -17,12 +19,18 @@ func lasting(lease int, r Record) Record {
 	return r
 }
 
+// leaseOf is a lease for so many replicas, of which so much is left.
+func leaseOf(needs int, lasts, left time.Duration) *Lease {
+	return &Lease{Needs: needs, Lasts: lasts, Left: left, Ends: supervisor.Lease{Lasts: lasts}.Ends(left)}
+}
+
 // engaged is a primary with a lease for so many replicas, of which so many seconds have passed since the last evidence.
 func engaged(needs, passed int) saying {
 	return func(_ *testing.T, s *Status) {
 		order := Assignment{Role: RolePrimary, Record: s.Held, Acks: s.AcksEnforced, Lease: needs, LeaseSeconds: leased(s.Held).LeaseSeconds}
 		s.Assignment = &order
-		s.Lease = &Lease{Needs: needs, Lasts: order.Lasts(), Left: order.Lasts() - seconds(passed), IsHeard: passed < 5}
+		s.Lease = leaseOf(needs, order.Lasts(), order.Lasts()-seconds(passed))
+		s.Lease.IsHeard = s.Lease.Left > 0
 	}
 }
 
@@ -36,7 +44,7 @@ func unreachable(t *testing.T, replicas, acks int, unheard time.Duration) *story
 	s.c.Record = leased(s.c.Record)
 	s.c.Members[0].UnheardFor, s.c.Members[0].IsRunning = unheard, true
 	for ordinal := 1; ordinal < replicas; ordinal++ {
-		s.c.Members[ordinal].Status.SourceSilentSeconds = int(usual().Unreachable.Seconds())
+		s.c.Members[ordinal].Status.SourceSilentFor = usual().Unreachable
 	}
 	return s
 }
@@ -79,7 +87,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 		"it has not answered for a moment": {
 			unreachable(t, 3, 1, UnheardLeast-1), leased(rec(1, 1, whole...))},
 		"a replica got something less long ago": {
-			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[1].Status.SourceSilentSeconds-- }), leased(rec(1, 1, whole...))},
+			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[1].Status.SourceSilentFor-- }), leased(rec(1, 1, whole...))},
 		"Kubernetes starts its Pod again": {
 			unreachable(t, 3, 1, LostAfter-1).with(func(c *Cluster) { c.Members[0].IsRunning = false }), leased(rec(1, 1, whole...))},
 		"Kubernetes does not start it in time": {
@@ -87,9 +95,9 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 		"it may lead without a lease": {
 			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.LeaseSeconds = 0 }), rec(1, 1, whole...)},
 		"a replica hears it: only its agent is gone": {
-			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[2].Status.SourceSilentSeconds = 0 }), leased(rec(1, 1, whole...))},
+			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[2].Status.SourceSilentFor = 0 }), leased(rec(1, 1, whole...))},
 		"one of four replicas hears it": {
-			unreachable(t, 5, 2, time.Hour).with(func(c *Cluster) { c.Members[4].Status.SourceSilentSeconds = 0 }), leased(rec(1, 2, five...))},
+			unreachable(t, 5, 2, time.Hour).with(func(c *Cluster) { c.Members[4].Status.SourceSilentFor = 0 }), leased(rec(1, 2, five...))},
 		"a replica does not answer either, and may hear it": {
 			unreachable(t, 3, 1, time.Hour).silent(2), leased(rec(1, 1, whole...))},
 		"one of four replicas does not answer, and two others acknowledge each commit": {
@@ -145,7 +153,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 			wantRecord(t, told.story, told.want)
 		})
 	}
-	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "7 seconds")
+	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "4 seconds")
 	apart := awaiting(t, 5, 2, over).with(func(c *Cluster) {
 		for i, silent := range []time.Duration{4, 1, 3, 2} {
 			c.Members[i+1].SilentFor = silent * time.Second
@@ -213,7 +221,7 @@ func TestDecideRecordsLeases(t *testing.T) {
 		"it was long and is short now": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), lasting(ShortLeaseSeconds, rec(1, 1, whole[:3]...))},
 		"it was long, and it has been told to have a short one that ends soon": {
-			engages(3, 1, 1, ShortLeaseSeconds-2).with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+			engages(3, 1, 1, ShortLeaseSeconds-1).with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
 		"it was long and may still be": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) {
 				c.Record.LeaseSeconds, c.Members[0].Status.Lease.Lasts = LongLeaseSeconds, LongLeaseSeconds*time.Second
@@ -229,10 +237,10 @@ func TestDecideRecordsLeases(t *testing.T) {
 		"it was short, and no replica can be away any more": {
 			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, pair...))},
 		"too few replicas have been heard lately: the operator may confirm a long one": {
-			engages(3, 1, 1, ShortLeaseSeconds-2).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+			engages(3, 1, 1, ShortLeaseSeconds-1).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
 		"replicas have not been heard since the operator confirmed it": {
 			engages(3, 1, 1, 5).with(func(c *Cluster) {
-				c.Record.LeaseSeconds, c.Members[0].Status.Lease.Left = LongLeaseSeconds, ShortLeaseSeconds*time.Second
+				c.Record.LeaseSeconds, c.Members[0].Status.Lease.Ends = LongLeaseSeconds, false
 			}), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
 		"its mysqld has ended: the operator must confirm it before it opens": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Members[0].Status.State = ShortLeaseSeconds, StateStarting }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
@@ -255,7 +263,7 @@ func TestDecideRecordsLeases(t *testing.T) {
 func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 	t.Parallel()
 	const clock, lasts = time.Hour, LongLeaseSeconds * time.Second
-	const short = lasts - freshEvidence - 1
+	const short = lasts / 2
 	assigned := Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1, Lease: 1, LeaseSeconds: LongLeaseSeconds, Record: Record{LeaseSeconds: LongLeaseSeconds}}
 	first := assigned
 	first.Record.LeaseSeconds = 0
@@ -265,19 +273,19 @@ func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 		lease  *Lease
 		want   bool
 	}{
-		"replicas are connected":                              {assigned, StateWriting, &Lease{Needs: 1, Lasts: lasts, Left: lasts - freshEvidence}, false},
-		"too few are":                                         {assigned, StateWriting, &Lease{Needs: 1, Lasts: lasts, Left: short}, true},
-		"too few are, for long":                               {assigned, StateWriting, &Lease{Needs: 1, Lasts: lasts, Left: -time.Hour}, true},
-		"it has no lease yet":                                 {assigned, StateWriting, &Lease{Needs: 0, Lasts: lasts, Left: short}, false},
+		"replicas are connected":                              {assigned, StateWriting, leaseOf(1, lasts, lasts), false},
+		"too few are":                                         {assigned, StateWriting, leaseOf(1, lasts, short), true},
+		"too few are, for long":                               {assigned, StateWriting, leaseOf(1, lasts, -time.Hour), true},
+		"it has no lease yet":                                 {assigned, StateWriting, leaseOf(0, lasts, short), false},
 		"it says nothing":                                     {assigned, StateWriting, nil, false},
-		"it is about to open":                                 {assigned, StatePromoting, &Lease{Needs: 0, Lasts: lasts, Left: short}, true},
-		"it is about to open, in time":                        {assigned, StatePromoting, &Lease{Needs: 0, Lasts: lasts, Left: lasts}, false},
-		"it is about to open for the first time":              {first, StatePromoting, &Lease{Needs: 0, Lasts: lasts, Left: short}, true},
-		"its mysqld does not answer":                          {assigned, StateStarting, &Lease{Needs: 1, Lasts: lasts, Left: short}, true},
-		"its supervisor does not know yet that it needs none": {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, &Lease{Needs: 1, Lasts: lasts, Left: short}, true},
-		"its mysqld does not run":                             {assigned, StateStarting, &Lease{Needs: 0, Lasts: lasts, Left: short}, false},
-		"it needs no lease":                                   {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, &Lease{Needs: 0, Lasts: lasts, Left: short}, false},
-		"it is a replica":                                     {Assignment{Protocol: Protocol, Role: RoleReplica, Lease: 1}, StateReplicating, &Lease{Needs: 1, Lasts: lasts, Left: short}, false},
+		"it is about to open":                                 {assigned, StatePromoting, leaseOf(0, lasts, short), true},
+		"it is about to open, in time":                        {assigned, StatePromoting, leaseOf(0, lasts, lasts), false},
+		"it is about to open for the first time":              {first, StatePromoting, leaseOf(0, lasts, short), true},
+		"its mysqld does not answer":                          {assigned, StateStarting, leaseOf(1, lasts, short), true},
+		"its supervisor does not know yet that it needs none": {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, leaseOf(1, lasts, short), true},
+		"its mysqld does not run":                             {assigned, StateStarting, leaseOf(0, lasts, short), false},
+		"it needs no lease":                                   {Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}, StateWriting, leaseOf(0, lasts, short), false},
+		"it is a replica":                                     {Assignment{Protocol: Protocol, Role: RoleReplica, Lease: 1}, StateReplicating, leaseOf(1, lasts, short), false},
 	} {
 		now := Status{Protocol: Protocol, State: test.state, Lease: test.lease, Clock: clock, Assignment: &test.wanted, AcksEnforced: 1}
 		if got := !test.wanted.Followed(now); got != test.want {
@@ -288,7 +296,7 @@ func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 		}
 	}
 	lower := Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1}
-	if now := (Status{State: StateWriting, AcksEnforced: 1, Lease: &Lease{Needs: 1, Lasts: lasts, Left: lasts}, Clock: clock}); !lower.Relaxes(now) {
+	if now := (Status{State: StateWriting, AcksEnforced: 1, Lease: leaseOf(1, lasts, lasts), Clock: clock}); !lower.Relaxes(now) {
 		t.Error("a primary is told to do without a lease, and the record is not read first")
 	}
 	confirmed := assigned
@@ -298,7 +306,7 @@ func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 	}
 	brief := assigned
 	brief.LeaseSeconds = ShortLeaseSeconds
-	now := Status{State: StateWriting, AcksEnforced: 1, Lease: &Lease{Needs: 1, Lasts: brief.Lasts(), Left: brief.Lasts()}, Clock: clock}
+	now := Status{State: StateWriting, AcksEnforced: 1, Lease: leaseOf(1, brief.Lasts(), brief.Lasts()), Clock: clock}
 	if !assigned.Relaxes(now) || brief.Relaxes(now) {
 		t.Error("a primary is told to have a longer lease, and the record is not read first; or it is for the same one")
 	}
@@ -314,7 +322,7 @@ func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 	order := Assignment{Role: RolePrimary, Record: record, Boot: "first", Acks: 1, Lease: 1, LeaseSeconds: LongLeaseSeconds}
 	short := func() Status {
 		follows := order
-		return Status{State: StateWriting, Boot: "first", Assignment: &follows, Clock: time.Hour, Lease: &Lease{Needs: 1, Lasts: order.Lasts(), Left: time.Second}}
+		return Status{State: StateWriting, Boot: "first", Assignment: &follows, Clock: time.Hour, Lease: leaseOf(1, order.Lasts(), time.Second)}
 	}
 	brief := func(s *Status) {
 		s.Assignment.LeaseSeconds, s.Assignment.Record.LeaseSeconds = ShortLeaseSeconds, ShortLeaseSeconds
@@ -328,7 +336,7 @@ func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 			brief(s)
 			s.Assignment.Record.Revision--
 		}, true},
-		"replicas are connected":       {func(s *Status) { s.Lease.Left = order.Lasts() }, false},
+		"replicas are connected":       {func(s *Status) { s.Lease.Ends = false }, false},
 		"it has no assignment":         {func(s *Status) { s.Assignment = nil }, false},
 		"it follows an earlier record": {func(s *Status) { s.Assignment.Record.Revision-- }, false},
 		"it follows another record, with a shorter lease": {func(s *Status) {
@@ -362,11 +370,11 @@ func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 func TestALeaseIsMadeLongInTime(t *testing.T) {
 	t.Parallel()
 	lonely := func(recorded, follows int) *story {
-		s := wantsLease(healthy(t, 3, 1)).hears(0, StateWriting, enforces(1, 2), engaged(1, ShortLeaseSeconds-2)).silent(1).silent(2)
+		s := wantsLease(healthy(t, 3, 1)).hears(0, StateWriting, enforces(1, 2), engaged(1, ShortLeaseSeconds-1)).silent(1).silent(2)
 		s.c.Record = lasting(recorded, s.c.Record)
 		status := s.c.Members[0].Status
 		status.Assignment.Record, status.Assignment.LeaseSeconds, status.Assignment.Boot = s.c.Record, follows, status.Boot
-		status.Held, status.Clock, status.Lease.Lasts, status.Lease.Left = s.c.Record, time.Hour, seconds(follows), 2*time.Second
+		status.Held, status.Clock, status.Lease = s.c.Record, time.Hour, leaseOf(1, seconds(follows), time.Second)
 		return s
 	}
 	const short, long = ShortLeaseSeconds, LongLeaseSeconds
@@ -379,7 +387,7 @@ func TestALeaseIsMadeLongInTime(t *testing.T) {
 		"nor that it has a lease":                         {lonely(0, short), true},
 		"it has no lease yet":                             {lonely(0, short).with(func(c *Cluster) { c.Members[0].Status.Lease.Needs = 0 }), false},
 		"the record has changed for that":                 {lonely(0, short).with(func(c *Cluster) { c.Record.Revision++ }), false},
-		"enough are":                                      {lonely(short, short).with(func(c *Cluster) { c.Members[0].Status.Lease.Left = short * time.Second }), false},
+		"enough are":                                      {lonely(short, short).with(func(c *Cluster) { c.Members[0].Status.Lease.Ends = false }), false},
 		"the lease is long":                               {lonely(long, long), false},
 		"the primary does not answer":                     {lonely(short, short).silent(0), false},
 		"the user does not want a lease":                  {lonely(short, short).with(func(c *Cluster) { c.WantsLease = false }), false},
@@ -421,9 +429,9 @@ func TestALeaseStaysLongWhileItRestsOnTheOperator(t *testing.T) {
 	}{
 		"replicas are heard":                  {LongLeaseSeconds, func(*Status) {}, ShortLeaseSeconds},
 		"only the operator has confirmed it":  {LongLeaseSeconds, func(s *Status) { s.Lease.IsHeard = false }, LongLeaseSeconds},
-		"too few replicas are heard":          {ShortLeaseSeconds, func(s *Status) { s.Lease.Left = time.Second }, LongLeaseSeconds},
-		"it is not recorded, and may end":     {0, func(s *Status) { s.Lease.Left = time.Second }, LongLeaseSeconds},
-		"it has none yet":                     {0, func(s *Status) { s.Lease.Needs, s.Lease.IsHeard, s.Lease.Left = 0, false, 0 }, ShortLeaseSeconds},
+		"too few replicas are heard":          {ShortLeaseSeconds, func(s *Status) { s.Lease.Ends = true }, LongLeaseSeconds},
+		"it is not recorded, and may end":     {0, func(s *Status) { s.Lease.Ends = true }, LongLeaseSeconds},
+		"it has none yet":                     {0, func(s *Status) { s.Lease.Needs, s.Lease.IsHeard, s.Lease.Ends = 0, false, true }, ShortLeaseSeconds},
 		"mysqld does not take writes yet":     {LongLeaseSeconds, func(s *Status) { s.State = StatePromoting }, LongLeaseSeconds},
 		"its agent says nothing of the lease": {ShortLeaseSeconds, func(s *Status) { s.Lease = nil }, ShortLeaseSeconds},
 	} {

@@ -51,7 +51,7 @@ const ShortAfter = 5 * time.Second
 // primaryDown judges a primary whose mysqld has not answered its agent for too long, and certainly takes no writes or hangs.
 func (c Cluster) primaryDown() Verdict {
 	v, status := Verdict{Rule: RuleDown}, c.primaryStatus()
-	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its mysqld does not answer the agent", status.State == StateStarting) {
+	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its mysqld does not answer the agent", status.IsLate()) {
 		return v
 	}
 	limit, late := c.Limits.NotReady, "has not been ready"
@@ -59,7 +59,7 @@ func (c Cluster) primaryDown() Verdict {
 		limit, late = c.Limits.Unreachable, "has not answered"
 		v.mustLast(replicasQuiet, c.quietFor(c.Record.witnessesNeeded(), anyReplica), c.Limits.silent()) // no commit returns to a client
 	}
-	v.mustLast("its mysqld "+late, seconds(status.StartingSeconds), limit)
+	v.mustLast("its mysqld "+late, status.UnansweredFor, limit)
 	return v.saying("mysqld of the primary %s %s for more than %d seconds", c.Record.Primary, late, int(limit.Seconds()))
 }
 
@@ -96,7 +96,7 @@ func (c Cluster) quietFor(count int, holds func(Status) bool) time.Duration {
 	var quiet []time.Duration
 	for _, member := range c.replicas() {
 		if status := member.Status; c.Record.Acknowledges(member.Name) && status.speaksOurProtocol() && holds(*status) {
-			quiet = append(quiet, seconds(status.SourceSilentSeconds))
+			quiet = append(quiet, status.SourceSilentFor)
 		}
 	}
 	if count = max(count, 1); count > len(quiet) {
@@ -107,6 +107,9 @@ func (c Cluster) quietFor(count int, holds func(Status) bool) time.Duration {
 }
 
 func anyReplica(Status) bool { return true }
+
+// roundUp returns a time in whole seconds.
+func roundUp(long time.Duration) int { return int((long + time.Second - 1) / time.Second) }
 
 func seconds(count int) time.Duration { return time.Duration(count) * time.Second }
 

@@ -17,7 +17,7 @@ const (
 
 // Protocol is the version of the protocol between operator and agents. It rises when something that a decision relies on gets another
 // meaning, or is missing on one side. A field that may be ignored does not raise it (protocol.go).
-const Protocol = 7
+const Protocol = 8
 
 // Assignment is what the operator assigns to one member. It is complete: a member needs nothing else to know its role.
 type Assignment struct {
@@ -187,8 +187,8 @@ type Status struct {
 	Last *Assignment `json:"last,omitempty"`
 	// Boot is the token that an assignment must repeat.
 	Boot string `json:"boot"`
-	// StartingSeconds is for how long State has been StateStarting; 0 in all other states.
-	StartingSeconds int `json:"startingSeconds,omitempty"`
+	// UnansweredFor is for how long mysqld has not answered its agent: since State has been StateStarting, or since the agent asked it last.
+	UnansweredFor time.Duration `json:"unansweredFor,omitempty"`
 	// Closed is set while mysqld certainly takes no writes: it does not run, or refuses them. It is the version of the record that the member
 	// followed before the agent saw that; zero if it followed none.
 	Closed *Version `json:"closed,omitempty"`
@@ -228,8 +228,8 @@ type Status struct {
 	Clock time.Duration `json:"clock,omitempty"`
 	// LagSeconds is Seconds_Behind_Source; nil when MySQL does not know it.
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
-	// SourceSilentSeconds is for how long this replica has got nothing from its primary, not even a heartbeat; 0 if that is not known.
-	SourceSilentSeconds int `json:"sourceSilentSeconds,omitempty"`
+	// SourceSilentFor is for how long this replica has got nothing from its primary, not even a heartbeat; 0 if that is not known.
+	SourceSilentFor time.Duration `json:"sourceSilentFor,omitempty"`
 	// DeafFor is for how long no data from any primary has certainly arrived at this member's machine. None arrives until its receiver is
 	// started. It is 0 if that is not known, or if its receiver may run.
 	DeafFor time.Duration `json:"deafFor,omitempty"`

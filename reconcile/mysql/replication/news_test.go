@@ -8,7 +8,7 @@ import (
 // TestNews: what an operator should learn at once, and what can wait for its next look.
 func TestNews(t *testing.T) {
 	t.Parallel()
-	wellPrimary := Status{State: StateWriting, Boot: "first", AcksEnforced: 1, AckClients: 1, Lease: &Lease{Needs: 1, Lasts: 20 * time.Second, Left: 20 * time.Second}}
+	wellPrimary := Status{State: StateWriting, Boot: "first", AcksEnforced: 1, AckClients: 1, Lease: leaseOf(1, 20*time.Second, 20*time.Second)}
 	wellReplica := Status{State: StateReplicating, Boot: "first"}
 	tests := map[string]struct {
 		status Status
@@ -19,11 +19,11 @@ func TestNews(t *testing.T) {
 		"mysqld has started again":                   {wellPrimary, func(s *Status) { s.Boot = "second" }, true},
 		"a replica is missing":                       {wellPrimary, func(s *Status) { s.AcksShortSeconds = 1 }, true},
 		"it is still missing":                        {Status{AcksShortSeconds: 1}, func(s *Status) { s.AcksShortSeconds = 2 }, false},
-		"the lease needs the operator":               {wellPrimary, func(s *Status) { s.Lease = &Lease{Needs: 1, Lasts: 20 * time.Second, Left: 10 * time.Second} }, true},
-		"a lease that is not needed ends":            {Status{Lease: &Lease{Lasts: 20 * time.Second, Left: 20 * time.Second}}, func(s *Status) { s.Lease = &Lease{Lasts: 20 * time.Second, Left: 10 * time.Second} }, false},
+		"the lease needs the operator":               {wellPrimary, func(s *Status) { s.Lease = leaseOf(1, 20*time.Second, 10*time.Second) }, true},
+		"a lease that is not needed ends":            {Status{Lease: leaseOf(0, 20*time.Second, 20*time.Second)}, func(s *Status) { s.Lease = leaseOf(0, 20*time.Second, 10*time.Second) }, false},
 		"it gets more acknowledgements":              {wellPrimary, func(s *Status) { s.AckClients++ }, false},
-		"nothing came for a moment":                  {wellReplica, func(s *Status) { s.SourceSilentSeconds = 2 }, false},
-		"nothing has come for some seconds":          {wellReplica, func(s *Status) { s.SourceSilentSeconds = 3 }, true},
+		"nothing came for a moment":                  {wellReplica, func(s *Status) { s.SourceSilentFor = AlarmAfter - 1 }, false},
+		"nothing has come for some seconds":          {wellReplica, func(s *Status) { s.SourceSilentFor = AlarmAfter }, true},
 		"it has observed itself under an assignment": {wellReplica, func(s *Status) { s.ObservedUnder = Version{1, 2} }, true},
 		"it acknowledges commits":                    {wellReplica, func(s *Status) { s.Acknowledging = true }, true},
 		"mysqld refuses all writes":                  {wellPrimary, func(s *Status) { s.Closed = &Version{1, 2} }, true},

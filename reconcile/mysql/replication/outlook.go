@@ -37,9 +37,6 @@ func (c Cluster) lasting(longer time.Duration) Cluster {
 	return c
 }
 
-// heartbeatSeconds is for how long a replica may have got nothing from a primary that works (Ear).
-const heartbeatSeconds = 1
-
 func (m Member) lasting(longer time.Duration, record Record) Member {
 	if m.Status == nil {
 		m.UnheardFor += longer
@@ -54,14 +51,14 @@ func (m Member) lasting(longer time.Duration, record Record) Member {
 	default:
 		m.UnfencedFor += longer
 	}
-	if status.State == StateStarting {
-		status.StartingSeconds += more
+	if status.IsLate() {
+		status.UnansweredFor += longer
 	}
 	if status.AcksShortSeconds > 0 {
 		status.AcksShortSeconds += more
 	}
-	if status.SourceSilentSeconds > heartbeatSeconds {
-		status.SourceSilentSeconds += more
+	if status.hearsNothing() {
+		status.SourceSilentFor += longer
 	}
 	if status.DeafFor > 0 {
 		status.DeafFor += longer

@@ -34,7 +34,7 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	}
 	message = fmt.Sprintf("%s takes over about %d seconds after mysqld of %s fails, unless it is back before", strings.Join(names, " or "), int((c.Limits.NotReady + takingOver).Seconds()), c.Record.Primary)
 	if c.Record.LeaseSeconds > 0 {
-		message += fmt.Sprintf(", or %d after nothing answers for it any more", int((c.untilLeaseEnds() + takingOver).Seconds()))
+		message += fmt.Sprintf(", or %d after nothing answers for it any more", roundUp(c.untilLeaseEnds()+takingOver))
 	}
 	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased()
 }
@@ -53,7 +53,7 @@ const noPrimaryYet = "the cluster has no primary yet"
 const receiverTimeout = 10 * time.Second
 
 // takingOver is how long a takeover takes on a busy machine, apart from what it waits for.
-const takingOver = 5 * time.Second
+const takingOver = 2 * time.Second
 
 // whyNotLeased explains why a replica does not take over by itself if nothing answers for the primary; empty if one does, or will.
 func (c Cluster) whyNotLeased() string {

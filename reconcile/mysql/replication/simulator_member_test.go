@@ -375,7 +375,8 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 			known.lasts = order.LeaseSeconds
 		}
 		lasts, all := seconds(known.lasts), w.lasts(known.lasts)
-		a.status.Lease = &Lease{Needs: known.needs, Lasts: lasts, Left: lasts * time.Duration(all-w.clock+since) / time.Duration(all), IsHeard: w.restsOnReplicas(m)}
+		a.status.Lease = leaseOf(known.needs, lasts, lasts*time.Duration(all-w.clock+since)/time.Duration(all))
+		a.status.Lease.IsHeard = w.restsOnReplicas(m)
 	}
 	if a.deaf.start == m.sql.start && !m.sql.io {
 		a.status.DeafFor = time.Duration(a.deaf.since) + 1

@@ -72,9 +72,9 @@ func (w *world) ask(p *pass) {
 	if m.agent.up && m.pod && !m.deaf {
 		status := m.agent.status
 		if status.State == StateStarting {
-			status.StartingSeconds = int(usual().NotReady.Seconds()) * (w.clock - m.agent.startingAt) / w.patience
+			status.UnansweredFor = usual().NotReady * time.Duration(w.clock-m.agent.startingAt) / time.Duration(w.patience)
 		} else {
-			status.SourceSilentSeconds = int(w.limits().Unreachable.Seconds()) * (w.clock - m.agent.hearsAt) / w.patience
+			status.SourceSilentFor = w.limits().Unreachable * time.Duration(w.clock-m.agent.hearsAt) / time.Duration(w.patience)
 		}
 		if status.DeafFor > 0 {
 			status.DeafFor = w.leaseTime(p.seen.Record, w.clock-int(status.DeafFor-1))

@@ -38,6 +38,13 @@ type Lease struct {
 	Lasts time.Duration `json:"lasts,omitempty"`
 }
 
+// mayAge is how old the latest evidence is at most while replicas are connected: the primary sends something twice a second, and the
+// supervisor looks four times a second. The rest of a lease is for the operator, which must extend it otherwise.
+const mayAge = 3 * time.Second
+
+// Ends reports whether the lease ends soon, because there has been no evidence for a while.
+func (l Lease) Ends(left time.Duration) bool { return left < l.Lasts-min(mayAge, l.Lasts*3/5) }
+
 // Clock returns the time since this machine started (clock_gettime(2), CLOCK_BOOTTIME). All containers of a machine have the same.
 func Clock() (time.Duration, error) {
 	var now unix.Timespec
@@ -124,6 +131,7 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	next.After = max(next.After, s.lease.After, min(next.Confirmed, now))
 	s.lease, err = s.lease.replacedBy(next, now)
 	s.lease.asked, s.lease.After = asked.Sent, next.After
+	s.tellLease(now)
 	return s.lease.left(now), heard > next.After && now-heard < next.Lasts, err
 }
 
@@ -143,6 +151,7 @@ func (s *Supervisor) confirm(asked message) error {
 	}
 	confirmed := min(asked.Lease.Confirmed, now)
 	s.lease.since, s.lease.After = max(s.lease.since, confirmed), max(s.lease.After, confirmed)
+	s.tellLease(now)
 	return nil
 }
 
@@ -217,6 +226,15 @@ func (s *Supervisor) renewLease() {
 	defer s.mu.Unlock()
 	if start == s.state.Start && s.lease.Needs == lease.Needs {
 		s.lease.since = max(s.lease.since, heard)
+	}
+	s.tellLease(now)
+}
+
+// tellLease tells the agent when the lease begins to end, and when it does not any more. The caller must hold the lock.
+func (s *Supervisor) tellLease(now time.Duration) {
+	if ends := s.lease.Needs > 0 && s.lease.Ends(s.lease.left(now)); ends != s.state.LeaseEnds {
+		s.state.LeaseEnds = ends
+		s.broadcast()
 	}
 }
 

@@ -434,3 +434,35 @@ func TestNoEvidenceSoonAfterTheMachineStarted(t *testing.T) {
 		t.Errorf("a second after the evidence, the lease lasts for %s", left)
 	}
 }
+
+// TestTheAgentLearnsThatALeaseEnds: at once, so that the operator can extend it.
+func TestTheAgentLearnsThatALeaseEnds(t *testing.T) {
+	t.Parallel()
+	c := run(t, serving, 0)
+	now := c.nth(1)
+	c.ready()
+	c.tells(Open, now.Start)
+	c.hear(0, replicaOne)
+	if _, err := c.leads(now.Start, 1, time.Hour, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.until("it lasts", func(now State) bool { return !now.LeaseEnds })
+	c.skip(mayAge)
+	c.until("it ends", func(now State) bool { return now.LeaseEnds })
+	c.hear(0, replicaOne)
+	c.until("a replica is heard", func(now State) bool { return !now.LeaseEnds })
+	c.skip(mayAge)
+	c.until("it ends again", func(now State) bool { return now.LeaseEnds })
+	if err := Confirm(t.Context(), Socket(c.folder), now.Start, c.clock()); err != nil {
+		t.Fatal(err)
+	}
+	c.until("the operator confirms it", func(now State) bool { return !now.LeaseEnds })
+	c.tells(Closed, now.Start)
+	c.signals <- syscall.SIGTERM
+	c.exits(3)
+	for lasts, left := range map[time.Duration]time.Duration{20 * time.Second: 17 * time.Second, 3 * time.Second: 1200 * time.Millisecond} {
+		if lease := (Lease{Lasts: lasts}); lease.Ends(left) || !lease.Ends(left-1) {
+			t.Errorf("of %s, %s are left: it ends %t", lasts, left, lease.Ends(left))
+		}
+	}
+}

@@ -31,6 +31,8 @@ type State struct {
 	Stopping bool `json:"stopping"`
 	// Ended is how the latest mysqld that has ended did so; empty if none has.
 	Ended string `json:"ended,omitempty"`
+	// LeaseEnds reports whether this mysqld needs its lease, and there has been no evidence for a while (Lease.Ends).
+	LeaseEnds bool `json:"leaseEnds,omitempty"`
 }
 
 // Verb is what an agent announces or orders.

@@ -144,7 +144,7 @@ type Failover struct {
 	// NotReadySeconds is for how long mysqld of the primary may not be ready before a replica takes over: 3..3600 seconds. Default 10.
 	NotReadySeconds int32 `json:"notReadySeconds,omitempty"`
 	// UnreachableSeconds is for how long the primary may not answer, and replicas may get nothing from it, before a replica takes over:
-	// 3..3600 seconds. Default 5.
+	// 2..3600 seconds. Default 2.
 	UnreachableSeconds int32 `json:"unreachableSeconds,omitempty"`
 }
 
