@@ -27,7 +27,7 @@ type network struct {
 	mu sync.Mutex
 	// running are the members whose Pods run, by their host names.
 	running map[string]*simulatedMember
-	// cut are the hosts whose agents do not answer the operator.
+	// cut are the hosts whose agents do not answer the operator, and that no primary hears.
 	cut map[string]bool
 	// lonely are the hosts whose leases end soon. asked are those that the operator has asked, and "confirmed" where it has confirmed one.
 	lonely map[string]bool
@@ -266,7 +266,7 @@ func (m *simulatedMember) status() replication.Status {
 	}
 	if m.assignment != nil && m.assignment.Lease > 0 {
 		isLonely := m.network.lonely[m.host]
-		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: m.assignment.Lasts(), Ends: isLonely, IsHeard: !isLonely}
+		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: m.assignment.Lasts(), Ends: isLonely, IsHeard: !isLonely, LacksReplicas: m.heard() < m.assignment.Record.ReplicasInSync()}
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred
@@ -344,6 +344,17 @@ func (m *simulatedMember) ackClients() int {
 	for _, other := range m.network.running {
 		if other.volume.channel.SourceHost == m.address && other.volume.channel.IO == "Yes" && other.volume.channel.AckActive {
 			count++
+		}
+	}
+	return count
+}
+
+// heard counts the replicas that have been heard lately. Those that have not been count as connected for longer.
+func (m *simulatedMember) heard() int {
+	count := m.ackClients()
+	for host, isCut := range m.network.cut {
+		if isCut && host != m.host {
+			count--
 		}
 	}
 	return count

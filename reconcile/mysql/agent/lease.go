@@ -202,10 +202,17 @@ func (a *Agent) reportedLease(now time.Duration) *replication.Lease {
 	if known.needs == 0 && !isWanted && !known.isImpossible && (known.isKnown || !isWriting) {
 		return nil
 	}
+	return a.report(known, now)
+}
+
+// report is what the report says of a lease at this time. The caller must hold the lock.
+func (a *Agent) report(known lease, now time.Duration) *replication.Lease {
 	reported := &replication.Lease{Needs: known.needs, Lasts: known.lasts, Left: known.ends - now, IsHeard: known.isHeard, IsImpossible: known.isImpossible}
-	reported.Ends = a.mysqld.LeaseEnds
 	if known.needs == 0 {
 		reported.Ends = supervisor.Lease{Lasts: known.lasts}.Ends(reported.Left)
+		return reported
 	}
+	reported.Ends = a.mysqld.LeaseEnds
+	reported.LacksReplicas = a.assignment != nil && a.mysqld.Heard < a.assignment.Record.ReplicasInSync()
 	return reported
 }

@@ -39,7 +39,7 @@ func timeoutOf(isReplaced, isUnheard bool) time.Duration {
 	case !isUnheard:
 		return agentTimeout
 	case isReplaced:
-		return agentTimeout / 20
+		return agentTimeout / 40
 	}
 	return agentTimeout / 2
 }
@@ -80,8 +80,15 @@ func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
 	<-answered
 }
 
+// lackedTimeout is how long a pass waits for replicas while the primary does not hear all of them.
+const lackedTimeout = agentTimeout / 4
+
 // askOthers fills in the reports of the other members, in parallel.
 func (t targets) askOthers(ctx context.Context, members []replication.Member) {
+	if primary, found := memberNamed(members, t.primary); found && primary.Status != nil && primary.Status.Lease.Lacks() {
+		usual := t.limit
+		t.limit = func(member string) time.Duration { return min(usual(member), lackedTimeout) }
+	}
 	var all sync.WaitGroup
 	for i := range members {
 		if members[i].Name != t.primary {

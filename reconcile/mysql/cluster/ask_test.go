@@ -34,7 +34,7 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	waits("at rest", "db-1", time.Second)
 	waits("at rest", "db-2", 2*time.Second)
 	cluster.Status.Takeovers = []v1.Takeover{{From: "db-0", StartTime: metav1.NewTime(now)}}
-	waits("during a takeover", "db-0", 100*time.Millisecond)
+	waits("during a takeover", "db-0", 50*time.Millisecond)
 	waits("during a takeover", "db-1", time.Second)
 	waits("during a takeover", "db-2", 2*time.Second)
 }
@@ -71,7 +71,7 @@ func (s slowAgents) Status(ctx context.Context, target agent.Target) (replicatio
 	}
 }
 
-// TestReplicasSayHowLongToWaitForThePrimary: a takeover must not wait for a primary that nobody hears.
+// TestReplicasSayHowLongToWaitForThePrimary: a takeover must not wait for a primary that no replica hears.
 func TestReplicasSayHowLongToWaitForThePrimary(t *testing.T) {
 	t.Parallel()
 	hears, silent := replication.Status{}, replication.Status{SourceSilentFor: replication.AlarmAfter}
@@ -106,5 +106,32 @@ func TestReplicasSayHowLongToWaitForThePrimary(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAPassDoesNotWaitLongForAReplicaThatThePrimaryLacks: the others soon do without it.
+func TestAPassDoesNotWaitLongForAReplicaThatThePrimaryLacks(t *testing.T) {
+	t.Parallel()
+	for _, isLacking := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			agents := slowAgents{"10.0.0.2": {time.Hour, replication.Status{}}}
+			primary := replication.Status{Lease: &replication.Lease{Needs: 1, LacksReplicas: isLacking}}
+			members := []replication.Member{{Name: "db-0", Pod: true, Status: &primary}, {Name: "db-1", Pod: true}}
+			all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2"}, limit: func(string) time.Duration { return agentTimeout }}
+			began := time.Now()
+			all.askOthers(t.Context(), members)
+			if took := time.Since(began); took >= agentTimeout == isLacking {
+				t.Errorf("the primary lacks a replica: %t; the pass has waited %s", isLacking, took)
+			}
+		})
+	}
+	_, found := atRest(t)
+	found.cluster.Status.Primary, found.cluster.Status.InSync = "db-0", []string{"db-0", "db-1", "db-2"}
+	found.seen.members[2].Status, found.seen.members[2].Pod = nil, true
+	for _, isLacking := range []bool{true, false} {
+		found.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, LacksReplicas: isLacking}
+		if due := found.prospect(found.cluster.Status).due; due == missedEvery != isLacking {
+			t.Errorf("the primary lacks a replica: %t; the next look is due in %s", isLacking, due)
+		}
 	}
 }

@@ -102,7 +102,7 @@ func (s *restingCluster) holds(ctx context.Context) bool {
 	limit := func(string) time.Duration { return lookTimeout }
 	all := targets{agents: s.agents, primary: s.view.Record.Primary, addresses: s.addresses, limit: limit}
 	all.askPrimary(ctx, members)
-	if primary, found := memberNamed(members, all.primary); found && (primary.Status == nil || lacksLease(*primary.Status) || primary.Status.IsLate()) {
+	if primary, found := memberNamed(members, all.primary); found && (primary.Status == nil || lacksLease(*primary.Status) || primary.Status.IsLate() || primary.Status.Lease.Lacks()) {
 		return false // a pass is due: it may have to confirm the primary before it asks the others
 	}
 	all.askOthers(ctx, members)

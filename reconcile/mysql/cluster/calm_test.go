@@ -65,6 +65,9 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 		"replicas have not been heard since the operator confirmed it": {func(r *passResult) {
 			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute}
 		}, false},
+		"a replica is not heard": {func(r *passResult) {
+			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute, IsHeard: true, LacksReplicas: true}
+		}, true}, // each look makes a full pass
 		"mysqld of the primary takes long to answer": {func(r *passResult) {
 			r.seen.members[0].Status.UnansweredFor = replication.AlarmAfter
 		}, false},

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"hash/fnv"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -135,13 +136,13 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 
 // due returns the time until something happens that no watch and no alarm reports; zero for nothing.
 func (r passResult) due() time.Duration {
-	if r.suspectsPrimary() {
+	if r.suspectsPrimary() || r.suspectsReplica() {
 		return missedEvery
 	}
 	return sooner(untilLate(r.seen), view(r.cluster, r.seen).LeaseEndsIn())
 }
 
-// suspectsFor is for how long the operator looks more often at a primary that has begun not to answer.
+// suspectsFor is for how long the operator looks more often at a member that has begun not to answer.
 const suspectsFor = 5 * time.Second
 
 // suspectsPrimary reports whether the primary has begun, a short while ago, not to answer the operator, or its mysqld not to answer the
@@ -155,6 +156,15 @@ func (r passResult) suspectsPrimary() bool {
 		return primary.Pod && primary.UnheardFor < suspectsFor
 	}
 	return primary.Status.IsLate() && primary.Status.UnansweredFor < suspectsFor
+}
+
+// suspectsReplica reports whether a replica in sync has begun not to answer, and the primary does not hear it either. The others do without
+// it soon.
+func (r passResult) suspectsReplica() bool {
+	primary := r.primaryStatus()
+	return primary != nil && primary.Lease.Lacks() && slices.ContainsFunc(r.seen.members, func(member replication.Member) bool {
+		return slices.Contains(r.cluster.Status.InSync, member.Name) && member.Status == nil && member.UnheardFor < suspectsFor
+	})
 }
 
 // lacksAcks reports whether the primary gets too few acknowledgements right now.

@@ -382,6 +382,14 @@ func TestDecideAssignsAcknowledgements(t *testing.T) {
 	}
 }
 
+// unheardBy is the same cluster, whose replica db-2 has not answered for so long. The primary, which has a lease, lacks a replica or not.
+func unheardBy(s *story, isLacking bool, unheard time.Duration) *story {
+	return s.lost(2).with(func(c *Cluster) {
+		c.Members[2].UnheardFor = unheard
+		c.Members[0].Status.Lease = &Lease{Needs: 1, IsHeard: true, LacksReplicas: isLacking}
+	})
+}
+
 func TestDecideTellsThePrimaryWhoIsSilent(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 3, 1).hears(2, StateWaiting, fresh)
@@ -392,8 +400,11 @@ func TestDecideTellsThePrimaryWhoIsSilent(t *testing.T) {
 		story *story
 		want  []string
 	}{
-		"a replica that has not answered for long":                     {healthy(t, 3, 1).lost(2), []string{"db-2"}},
-		"not one that has not answered for a moment":                   {healthy(t, 3, 1).silent(2), nil},
+		"a replica that has not answered for long":   {healthy(t, 3, 1).lost(2), []string{"db-2"}},
+		"not one that has not answered for a moment": {healthy(t, 3, 1).silent(2), nil},
+		"one that the primary does not hear either":  {unheardBy(healthy(t, 3, 1), true, UnheardAfter), []string{"db-2"}},
+		"not at once":                         {unheardBy(healthy(t, 3, 1), true, UnheardAfter-1), nil},
+		"not so soon if the primary hears it": {unheardBy(healthy(t, 3, 1), false, LostAfter-1), nil},
 		"not if the promise needs it: the other one is catching up":    {healthy(t, 3, 1).lost(2).hears(1, StateCatchingUp, acking), nil},
 		"not the only replica: the record rather promises nothing":     {healthy(t, 2, 1).lost(1), nil},
 		"not if the record promises nothing":                           {healthy(t, 3, 0).lost(2), nil},

@@ -53,6 +53,8 @@ type Lease struct {
 	Left  time.Duration `json:"left,omitempty"`
 	// Ends reports whether it ends soon unless the operator confirms the primary (supervisor.Lease.Ends).
 	Ends bool `json:"ends,omitempty"`
+	// LacksReplicas means that fewer replicas that acknowledge have been heard lately than are in sync.
+	LacksReplicas bool `json:"lacksReplicas,omitempty"`
 	// IsHeard reports whether so many replicas have been heard lately, and since the operator confirmed the primary last: the lease rests on
 	// them alone.
 	IsHeard bool `json:"heard,omitempty"`
@@ -62,6 +64,9 @@ type Lease struct {
 
 // IsEnding reports whether the operator must confirm the primary soon, because too few replicas are connected.
 func (l *Lease) IsEnding() bool { return l != nil && l.Ends }
+
+// Lacks reports whether the primary has not heard all replicas in sync lately.
+func (l *Lease) Lacks() bool { return l != nil && l.LacksReplicas }
 
 // mayLease reports whether the primary may need a lease: the user wants it, and its agent and its kernel can do it, as far as is known.
 func (c Cluster) mayLease() bool {

@@ -12,8 +12,9 @@ type News struct {
 	// boot changes when mysqld has started again, or must be confirmed for another reason.
 	boot string
 	// isLate reports whether mysqld does not answer, hearsNothing whether this replica gets nothing from its primary, lacksAcks whether this
-	// primary gets too few acknowledgements, lacksReplicas whether its lease ends unless the operator confirms it.
-	isLate, hearsNothing, lacksAcks, lacksReplicas bool
+	// primary gets too few acknowledgements, lacksReplicas whether it has not heard all replicas, leaseEnds whether its lease ends unless the
+	// operator confirms it.
+	isLate, hearsNothing, lacksAcks, lacksReplicas, leaseEnds bool
 	// observedUnder, isClosed and acknowledges are what the operator waits for after it has sent an assignment.
 	observedUnder          Version
 	isClosed, acknowledges bool
@@ -44,7 +45,7 @@ func HearNothing(members []Member) bool {
 func (s Status) News() News {
 	return News{
 		state: s.State, boot: s.Boot, isLate: s.IsLate(), hearsNothing: s.hearsNothing(), lacksAcks: s.AcksShortSeconds > 0,
-		lacksReplicas: s.Lease.IsEnding() && s.Lease.Needs > 0,
+		lacksReplicas: s.Lease.Lacks(), leaseEnds: s.Lease.IsEnding() && s.Lease.Needs > 0,
 		observedUnder: s.ObservedUnder, isClosed: s.Closed != nil, acknowledges: s.Acknowledging,
 	}
 }

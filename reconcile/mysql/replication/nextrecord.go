@@ -123,15 +123,22 @@ func (c Cluster) certainlySilent(name string) bool {
 	return status.speaksOurProtocol() && !status.Acknowledging && (status.Origin.unused() || status.NeedsCopy)
 }
 
-// LostAfter is how long a replica may not answer before it leaves the record. It is longer than a Pod takes to restart.
-const LostAfter = 30 * time.Second
+const (
+	// LostAfter is how long a member may not answer before the others do without it. It is longer than a Pod takes to restart.
+	LostAfter = 30 * time.Second
+	// UnheardAfter is the same for a replica that the primary does not hear either.
+	UnheardAfter = 2 * time.Second
+)
 
 // isLost reports whether a replica has not answered for so long that the others should do without it. Otherwise it would count among the
 // members to read if the primary is lost, too. The promise must not depend on it: enough others acknowledge.
 func (c Cluster) isLost(name string) bool {
 	member, known := c.member(name)
 	status := c.primaryStatus()
-	if !known || member.Status != nil || member.UnheardFor < LostAfter || status == nil || status.State != StateWriting || c.Record.RequiredAcks == 0 {
+	if !known || member.Status != nil || status == nil || status.State != StateWriting || c.Record.RequiredAcks == 0 {
+		return false
+	}
+	if member.UnheardFor < UnheardAfter || member.UnheardFor < LostAfter && !status.Lease.Lacks() {
 		return false
 	}
 	others := 0

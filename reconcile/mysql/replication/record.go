@@ -47,6 +47,9 @@ func (r Record) Allows(member string) bool {
 	return r.Acknowledges(member) || slices.Contains(r.Joining, member)
 }
 
+// ReplicasInSync counts the members in sync besides the primary.
+func (r Record) ReplicasInSync() int { return len(removed(r.InSync, r.Primary)) }
+
 // Equal reports whether two records are the same.
 func (r Record) Equal(other Record) bool {
 	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks && r.LeaseSeconds == other.LeaseSeconds &&

@@ -377,6 +377,7 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 		lasts, all := seconds(known.lasts), w.lasts(known.lasts)
 		a.status.Lease = leaseOf(known.needs, lasts, lasts*time.Duration(all-w.clock+since)/time.Duration(all))
 		a.status.Lease.IsHeard = w.restsOnReplicas(m)
+		a.status.Lease.LacksReplicas = order != nil && clients < order.Record.ReplicasInSync()
 	}
 	if a.deaf.start == m.sql.start && !m.sql.io {
 		a.status.DeafFor = time.Duration(a.deaf.since) + 1

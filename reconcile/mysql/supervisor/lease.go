@@ -118,7 +118,8 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 			return 0, false, err
 		}
 	}
-	heard := next.heard(now, s.agesOf(next.Lease))
+	ages := s.agesOf(next.Lease)
+	heard := next.heard(now, ages)
 	next.since = max(heard, min(next.Confirmed, now))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +132,7 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	next.After = max(next.After, s.lease.After, min(next.Confirmed, now))
 	s.lease, err = s.lease.replacedBy(next, now)
 	s.lease.asked, s.lease.After = asked.Sent, next.After
-	s.tellLease(now)
+	s.tellLease(now, heardLately(ages))
 	return s.lease.left(now), heard > next.After && now-heard < next.Lasts, err
 }
 
@@ -151,7 +152,7 @@ func (s *Supervisor) confirm(asked message) error {
 	}
 	confirmed := min(asked.Lease.Confirmed, now)
 	s.lease.since, s.lease.After = max(s.lease.since, confirmed), max(s.lease.After, confirmed)
-	s.tellLease(now)
+	s.tellLease(now, s.state.Heard)
 	return nil
 }
 
@@ -221,19 +222,36 @@ func (s *Supervisor) renewLease() {
 	if !isHeld || err != nil {
 		return
 	}
-	heard := lease.heard(now, s.agesOf(lease))
+	ages := s.agesOf(lease)
+	heard := lease.heard(now, ages)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if start == s.state.Start && s.lease.Needs == lease.Needs {
 		s.lease.since = max(s.lease.since, heard)
+		s.tellLease(now, heardLately(ages))
 	}
-	s.tellLease(now)
 }
 
-// tellLease tells the agent when the lease begins to end, and when it does not any more. The caller must hold the lock.
-func (s *Supervisor) tellLease(now time.Duration) {
-	if ends := s.lease.Needs > 0 && s.lease.Ends(s.lease.left(now)); ends != s.state.LeaseEnds {
-		s.state.LeaseEnds = ends
+// heardLately counts the replicas that have been heard lately.
+func heardLately(ages []time.Duration) int {
+	count := 0
+	for _, age := range ages {
+		if age < 2*time.Second {
+			count++
+		}
+	}
+	return count
+}
+
+// tellLease tells the agent when the lease begins to end, and when it does not any more, and how many replicas have been heard lately. The
+// caller must hold the lock.
+func (s *Supervisor) tellLease(now time.Duration, heard int) {
+	ends := s.lease.Needs > 0 && s.lease.Ends(s.lease.left(now))
+	if s.lease.Needs == 0 {
+		heard = 0
+	}
+	if ends != s.state.LeaseEnds || heard != s.state.Heard {
+		s.state.LeaseEnds, s.state.Heard = ends, heard
 		s.broadcast()
 	}
 }

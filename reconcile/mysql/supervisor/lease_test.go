@@ -446,11 +446,11 @@ func TestTheAgentLearnsThatALeaseEnds(t *testing.T) {
 	if _, err := c.leads(now.Start, 1, time.Hour, nil); err != nil {
 		t.Fatal(err)
 	}
-	c.until("it lasts", func(now State) bool { return !now.LeaseEnds })
+	c.until("it lasts", func(now State) bool { return !now.LeaseEnds && now.Heard == 1 })
 	c.skip(mayAge)
-	c.until("it ends", func(now State) bool { return now.LeaseEnds })
-	c.hear(0, replicaOne)
-	c.until("a replica is heard", func(now State) bool { return !now.LeaseEnds })
+	c.until("it ends", func(now State) bool { return now.LeaseEnds && now.Heard == 0 })
+	c.hear(0, replicaOne, replicaTwo)
+	c.until("replicas are heard", func(now State) bool { return !now.LeaseEnds && now.Heard == 2 })
 	c.skip(mayAge)
 	c.until("it ends again", func(now State) bool { return now.LeaseEnds })
 	if err := Confirm(t.Context(), Socket(c.folder), now.Start, c.clock()); err != nil {
