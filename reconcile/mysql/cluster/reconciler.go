@@ -256,10 +256,28 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 		Request: cluster.Annotations[AnnotationReplacePrimary], WantsLease: cluster.Spec.Failover.WhenPrimaryUnreachable != v1.Wait,
 		Limits: limitsOf(cluster.Spec.Failover),
 		Durability: replication.Durability{
-			Continue: cluster.Spec.Durability.WhenReplicasLost != v1.Block,
+			Continue: whenReplicasLost(cluster) == v1.Continue,
 			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,
+			Least:    leastAcks(cluster),
 		},
 	}
+}
+
+func whenReplicasLost(cluster v1.MySQLCluster) v1.WhenReplicasLost {
+	return cluster.Spec.Durability.For(children.WantedReplicas(cluster))
+}
+
+// leastAcks is how many acknowledgements commits wait for, whatever is lost. If a user asks for Block, it is what the number of members
+// requires, also before the members are there. Otherwise, a cluster that grows waits only for as many as it has had before.
+func leastAcks(cluster v1.MySQLCluster) int {
+	full := replication.FullAcks(children.WantedReplicas(cluster))
+	switch {
+	case whenReplicasLost(cluster) != v1.Block:
+		return 0
+	case cluster.Spec.Durability.WhenReplicasLost == v1.Block, !wasCreated(cluster.Status):
+		return full
+	}
+	return min(full, int(max(cluster.Status.LeastAcks, cluster.Status.RequiredAcks)))
 }
 
 // limitsOf returns the limits that the user wants. A definition of an older release has no defaults for them.

@@ -218,8 +218,11 @@ func phase(cluster v1.MySQLCluster, writing bool, found *report.Problem) v1.Phas
 	return v1.PhaseDegraded
 }
 
-// describeDurability sets the Durable condition.
+// describeDurability sets the Durable condition, and for how many replicas commits always wait.
 func (r passResult) describeDurability(status *v1.MySQLClusterStatus) {
+	now := r.cluster
+	now.Status.RequiredAcks = status.RequiredAcks
+	status.LeastAcks = int32(leastAcks(now)) //nolint:gosec // a number of members
 	is, reason, message := r.durability()
 	conditionsOf(status).Set(conditionDurable, is, reason, message)
 }
@@ -244,8 +247,8 @@ func (r passResult) durability() (is metav1.ConditionStatus, reason, message str
 	switch {
 	case full == 0:
 		return metav1.ConditionTrue, reasonSingleMember, "a cluster of one member keeps one copy of every commit"
-	case short && acks > 0 && r.cluster.Spec.Durability.WhenReplicasLost == v1.Block:
-		return metav1.ConditionFalse, reasonCommitsBlocked, "commits wait for replicas that are missing (spec.durability.whenReplicasLost is Block)"
+	case short && acks > 0 && whenReplicasLost(r.cluster) == v1.Block:
+		return metav1.ConditionFalse, reasonCommitsBlocked, "commits wait for replicas that are missing (spec.durability.whenReplicasLost is Block, also if it is not set and there are three members or more)"
 	case acks >= full:
 		return metav1.ConditionTrue, reasonDurable, fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", acks)
 	case !wasCreated(r.cluster.Status):

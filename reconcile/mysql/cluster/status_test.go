@@ -113,21 +113,28 @@ func absentOr(condition string) string {
 
 func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 	t.Parallel()
-	blocking := func(s *scene) *scene { s.cluster.Spec.Durability.WhenReplicasLost = v1.Block; return s }
+	wants := func(when v1.WhenReplicasLost, s *scene) *scene {
+		s.cluster.Spec.Durability.WhenReplicasLost = when
+		return s
+	}
+	blocking := func(s *scene) *scene { return wants(v1.Block, s) }
 	short := func(s *replication.Status) { s.AcksShortSeconds = 4 }
 	ready := v1.MySQLClusterStatus{Phase: v1.PhaseReady, InSync: []string{"db-0", "db-1"}}
 	tests := map[string]struct {
 		scene *scene
 		want  string
 	}{
-		"as promised":                          {healthy(t, 3), "True CommitsReplicated"},
-		"a cluster of one member":              {healthy(t, 1), "True SingleMember"},
-		"a new cluster's replicas join":        {promising(healthy(t, 2).before(v1.MySQLClusterStatus{Phase: v1.PhaseCreating}).silent(1), 0), "False ReplicasNotYetAcknowledging"},
-		"degraded":                             {promising(healthy(t, 2).before(ready).silent(1), 0), "False CommitsNotReplicated"},
-		"half of what the size asks for":       {promising(healthy(t, 5).before(ready), 1), "False CommitsNotReplicated"},
-		"commits wait, as the user wants":      {blocking(healthy(t, 2).before(ready).silent(1)).member(0, true, short), "False CommitsBlocked"},
-		"a pause within the grace period":      {healthy(t, 2).before(ready).silent(1).member(0, true, short), "True CommitsReplicated"},
-		"blocked would not say so when all is": {blocking(healthy(t, 2)), "True CommitsReplicated"},
+		"as promised":                              {healthy(t, 3), "True CommitsReplicated"},
+		"a cluster of one member":                  {healthy(t, 1), "True SingleMember"},
+		"a new cluster's replicas join":            {promising(healthy(t, 2).before(v1.MySQLClusterStatus{Phase: v1.PhaseCreating}).silent(1), 0), "False ReplicasNotYetAcknowledging"},
+		"degraded":                                 {promising(healthy(t, 2).before(ready).silent(1), 0), "False CommitsNotReplicated"},
+		"half of what the size asks for":           {promising(healthy(t, 5).before(ready), 1), "False CommitsNotReplicated"},
+		"commits wait, as the user wants":          {blocking(healthy(t, 2).before(ready).silent(1)).member(0, true, short), "False CommitsBlocked"},
+		"commits of three members wait by default": {wants("", healthy(t, 3).before(ready).silent(1).silent(2)).member(0, true, short), "False CommitsBlocked"},
+		"those of two do not":                      {wants("", healthy(t, 2).before(ready).silent(1)).member(0, true, short), "True CommitsReplicated"},
+		"nor those of three if the user says so":   {wants(v1.Continue, healthy(t, 3).before(ready).silent(1).silent(2)).member(0, true, short), "True CommitsReplicated"},
+		"a pause within the grace period":          {healthy(t, 2).before(ready).silent(1).member(0, true, short), "True CommitsReplicated"},
+		"blocked would not say so when all is":     {blocking(healthy(t, 2)), "True CommitsReplicated"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

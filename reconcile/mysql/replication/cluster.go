@@ -38,6 +38,8 @@ type Durability struct {
 	// Continue lets the primary continue alone after Grace, once the Record says so. Otherwise commits wait without a limit.
 	Continue bool
 	Grace    time.Duration
+	// Least is how many acknowledgements commits wait for even if the Record promises fewer, as far as the wanted members can give them.
+	Least int
 }
 
 // Member is what the operator observed of one member.
@@ -260,12 +262,9 @@ func toldSilent(primary Member, name string) bool {
 // acks is how many acknowledgements the primary must wait for: the number that the Record promises, or more if enough replicas can give
 // them. The Record follows once the higher number is in force.
 //
-// If the user wants commits to wait for replicas in all cases, the primary requires acknowledgements from its first commit on. It also does
-// so while the record can promise nothing because the last replica's data is being replaced.
+// If commits must wait for replicas in all cases (Durability.Least), the primary requires acknowledgements from its first commit on. It
+// also does so while the record can promise nothing because the last replica's data is being replaced.
 func acks(c Cluster) int {
-	if !c.Durability.Continue {
-		return max(c.Record.RequiredAcks, FullAcks(c.Replicas))
-	}
 	possible, connected := 0, 0
 	if status := c.primaryStatus(); status != nil {
 		connected = status.AckClients
@@ -275,7 +274,8 @@ func acks(c Cluster) int {
 			possible++
 		}
 	}
-	return max(c.Record.RequiredAcks, min(FullAcks(c.Replicas), possible, connected))
+	full := FullAcks(c.Replicas)
+	return max(c.Record.RequiredAcks, min(full, c.Durability.Least), min(full, possible, connected))
 }
 
 func acknowledges(member Member) bool {

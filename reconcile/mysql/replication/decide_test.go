@@ -109,7 +109,7 @@ func (s *story) with(change func(*Cluster)) *story {
 }
 
 func (s *story) blocking() *story {
-	s.c.Durability.Continue = false
+	s.c.Durability.Continue, s.c.Durability.Least = false, FullAcks(s.c.Replicas)
 	return s
 }
 

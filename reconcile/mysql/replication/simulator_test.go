@@ -140,6 +140,9 @@ func newWorld(seed uint64) *world {
 		w.calm = 5000 // little else happens
 	}
 	w.policy = Durability{Continue: !w.isPair && w.random.IntN(4) > 0, Grace: 10 * time.Second}
+	if !w.policy.Continue {
+		w.policy.Least = 9
+	}
 	return w
 }
 

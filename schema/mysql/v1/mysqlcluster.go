@@ -120,10 +120,22 @@ const (
 
 // Durability is the user's choice between commits that return and commits that replicas have.
 type Durability struct {
-	// WhenReplicasLost defaults to Continue.
+	// WhenReplicasLost depends on the number of members if it is empty (For).
 	WhenReplicasLost WhenReplicasLost `json:"whenReplicasLost,omitempty"`
 	// GracePeriodSeconds is how long commits wait for a lost replica before WhenReplicasLost applies: 1..3600 seconds. Default 10.
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
+}
+
+// For returns what the primary of so many members does when replicas are lost. By default, commits of three members and more wait, because
+// these are there to survive the loss of a member. With two members, a single loss would stop all writes.
+func (d Durability) For(members int) WhenReplicasLost {
+	switch {
+	case d.WhenReplicasLost != "":
+		return d.WhenReplicasLost
+	case members >= 3:
+		return Block
+	}
+	return Continue
 }
 
 // WhenPrimaryUnreachable says what happens if nothing answers for the primary.
@@ -219,6 +231,8 @@ type MySQLClusterStatus struct {
 	// LeaseSeconds is for how long the primary may be connected neither to RequiredAcks replicas nor to the operator before it stops by itself.
 	// 0: it does not stop.
 	LeaseSeconds int32 `json:"leaseSeconds,omitempty"`
+	// LeastAcks is for how many replicas commits wait even if more are lost (Block).
+	LeastAcks int32 `json:"leastAcks,omitempty"`
 
 	// Takeovers are the latest times at which a member was to take over from the primary, in order, at most eight.
 	Takeovers []Takeover `json:"takeovers,omitempty"`
