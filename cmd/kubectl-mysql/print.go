@@ -76,7 +76,7 @@ func linesOf(t topology) []string {
 		began := one.StartTime.UTC().Format("2006-01-02 15:04:05Z")
 		took := "in progress"
 		if one.CompletionTime != nil {
-			took = "took " + one.CompletionTime.Sub(one.StartTime.Time).String()
+			took = "took over" + one.Durations()
 		}
 		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("takeover %s, %s -> %s, %s: %s", began, one.From, cmp.Or(one.To, "?"), took, one.Message), ": "))
 	}

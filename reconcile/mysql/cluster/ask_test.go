@@ -33,7 +33,7 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	waits("at rest", "db-0", time.Second)
 	waits("at rest", "db-1", time.Second)
 	waits("at rest", "db-2", 2*time.Second)
-	cluster.Status.Takeovers = []v1.Takeover{{From: "db-0", StartTime: metav1.NewTime(now)}}
+	cluster.Status.Takeovers = []v1.Takeover{{From: "db-0", StartTime: metav1.NewMicroTime(now)}}
 	waits("during a takeover", "db-0", 50*time.Millisecond)
 	waits("during a takeover", "db-1", time.Second)
 	waits("during a takeover", "db-2", 2*time.Second)

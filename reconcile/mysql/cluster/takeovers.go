@@ -21,7 +21,7 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 	record, all := r.decision.Record, slices.Clone(status.Takeovers)
 	isListed := len(all) > 0 && all[len(all)-1].Epoch == record.Epoch
 	if record.FormerPrimary != "" && !isListed {
-		begun := v1.Takeover{Epoch: record.Epoch, From: record.FormerPrimary, StartTime: metav1.NewTime(r.seen.now)}
+		begun := v1.Takeover{Epoch: record.Epoch, From: record.FormerPrimary, StartTime: metav1.NewMicroTime(r.seen.now), FailureTime: r.failureTime()}
 		if note := r.decision.Note; note != nil {
 			begun.Message = report.Brief(note.Message, report.LongestMessage)
 		}
@@ -32,11 +32,21 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 		last := &all[len(all)-1]
 		last.To = record.Primary
 		if last.CompletionTime == nil && r.leads(record) {
-			now := metav1.NewTime(r.seen.now)
+			now := metav1.NewMicroTime(r.seen.now)
 			last.CompletionTime = &now
 		}
 	}
 	status.Takeovers = all[max(0, len(all)-mostTakeovers):]
+}
+
+// failureTime is when the primary, which is to be replaced, was last heard by a member; nil if that is not known.
+func (r passResult) failureTime() *metav1.MicroTime {
+	failedFor := view(r.cluster, r.seen).FailedFor()
+	if failedFor == 0 {
+		return nil
+	}
+	at := metav1.NewMicroTime(r.seen.now.Add(-failedFor))
+	return &at
 }
 
 // continuesFor is for how long the operator does not replace a primary again whose replicas are cut off from it, if no other member could
@@ -78,7 +88,7 @@ func takeoverEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	if last.CompletionTime == nil || wasComplete {
 		return nil
 	}
-	note := fmt.Sprintf("%s took over from %s in %s: %s", last.To, last.From, last.CompletionTime.Sub(last.StartTime.Time), last.Message)
+	note := fmt.Sprintf("%s took over from %s%s: %s", last.To, last.From, last.Durations(), last.Message)
 	if last.To == last.From {
 		note = last.To + " continues as the primary, because no other member could take over"
 	}

@@ -29,6 +29,8 @@ func TestStatusListsTakeovers(t *testing.T) {
 	}
 	fence := replication.Record{Epoch: 2, Revision: 2, FormerPrimary: "db-0"}
 	chosen := replication.Record{Epoch: 2, Revision: 3, Primary: "db-1"}
+	s.before(v1.MySQLClusterStatus{Primary: "db-0", Epoch: 1, Revision: 1})
+	s.seen.members[0].Status.State, s.seen.members[0].Status.UnansweredFor = replication.StateStarting, 2500*time.Millisecond
 	pass(0, fence, replication.StateCatchingUp)
 	pass(time.Second, fence, replication.StateCatchingUp)
 	promoting := pass(2*time.Second, chosen, replication.StatePromoting)
@@ -40,7 +42,7 @@ func TestStatusListsTakeovers(t *testing.T) {
 		t.Errorf("when it leads: %+v", one)
 	}
 	events := eventsOf(promoting, done)
-	if last := events[len(events)-1]; last.Reason != "TakeoverCompleted" || !strings.Contains(last.Note, "db-1 took over from db-0 in 3s: db-0 is down") {
+	if last := events[len(events)-1]; last.Reason != "TakeoverCompleted" || !strings.Contains(last.Note, "db-1 took over from db-0 in 3s, after 5.5s without writes: db-0 is down") {
 		t.Errorf("the event is %+v", last)
 	}
 	later := pass(time.Hour, chosen, replication.StateWriting)
@@ -61,7 +63,7 @@ func TestAPrimaryThatContinuesIsNotReplacedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
 	attempt := func(epoch int64, to string) v1.Takeover {
-		return v1.Takeover{Epoch: epoch, From: "db-0", To: to, StartTime: metav1.NewTime(began)}
+		return v1.Takeover{Epoch: epoch, From: "db-0", To: to, StartTime: metav1.NewMicroTime(began)}
 	}
 	for name, test := range map[string]struct {
 		takeovers []v1.Takeover
@@ -88,9 +90,9 @@ func TestOnlyARecentTakeoverHurries(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(5000, 0)
 	takeover := func(ago time.Duration, isComplete bool) v1.MySQLClusterStatus {
-		one := v1.Takeover{StartTime: metav1.NewTime(now.Add(-ago))}
+		one := v1.Takeover{StartTime: metav1.NewMicroTime(now.Add(-ago))}
 		if isComplete {
-			one.CompletionTime = &metav1.Time{Time: now}
+			one.CompletionTime = &metav1.MicroTime{Time: now}
 		}
 		return v1.MySQLClusterStatus{Takeovers: []v1.Takeover{{}, one}}
 	}

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -36,6 +37,26 @@ type Check struct {
 	NeededSeconds int `json:"neededSeconds,omitempty"`
 	// IsMemory means that only the operator that makes the passes knows Seconds: it counts them.
 	IsMemory bool `json:"isMemory,omitempty"`
+}
+
+// FailedFor is for how long no member has heard the primary: its agent, and the replicas in sync that answer. It is 0 if that is not known.
+func (c Cluster) FailedFor() time.Duration {
+	var silent []time.Duration
+	if status := c.primaryStatus(); status != nil {
+		if !status.IsLate() {
+			return seconds(status.AcksShortSeconds)
+		}
+		silent = append(silent, status.UnansweredFor)
+	}
+	for _, member := range c.replicas() {
+		if status := member.Status; status != nil && status.hearsNothing() && c.Record.Acknowledges(member.Name) {
+			silent = append(silent, status.SourceSilentFor)
+		}
+	}
+	if len(silent) == 0 {
+		return 0
+	}
+	return slices.Min(silent)
 }
 
 const (

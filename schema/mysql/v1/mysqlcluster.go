@@ -3,6 +3,8 @@
 package v1
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -273,9 +275,23 @@ type Takeover struct {
 	To   string `json:"to,omitempty"`
 	// Message says why.
 	Message string `json:"message,omitempty"`
-	// StartTime is when the operator began, CompletionTime when it saw the next primary take writes; nil before that.
-	StartTime      metav1.Time  `json:"startTime"`
-	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// FailureTime is when the former primary was last heard by a member; nil if that is not known. StartTime is when the operator began,
+	// CompletionTime when it saw the next primary take writes; nil before that.
+	FailureTime    *metav1.MicroTime `json:"failureTime,omitempty"`
+	StartTime      metav1.MicroTime  `json:"startTime"`
+	CompletionTime *metav1.MicroTime `json:"completionTime,omitempty"`
+}
+
+// Durations says how long a complete takeover took, and for how long clients could not write, if that is known.
+func (t Takeover) Durations() string {
+	if t.CompletionTime == nil {
+		return ""
+	}
+	text := " in " + t.CompletionTime.Sub(t.StartTime.Time).Round(100*time.Millisecond).String()
+	if t.FailureTime != nil {
+		text += ", after " + t.CompletionTime.Sub(t.FailureTime.Time).Round(100*time.Millisecond).String() + " without writes"
+	}
+	return text
 }
 
 // Member is one mysqld with its volume.
