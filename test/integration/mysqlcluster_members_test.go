@@ -266,7 +266,7 @@ func (m *simulatedMember) status() replication.Status {
 	}
 	if m.assignment != nil && m.assignment.Lease > 0 {
 		isLonely := m.network.lonely[m.host]
-		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: m.assignment.Lasts(), Ends: isLonely, IsHeard: !isLonely, LacksReplicas: m.heard() < m.assignment.Record.ReplicasInSync()}
+		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: m.assignment.Lasts(), Ends: isLonely, IsHeard: !isLonely, Unheard: m.unheard()}
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred
@@ -349,15 +349,17 @@ func (m *simulatedMember) ackClients() int {
 	return count
 }
 
-// heard counts the replicas that have been heard lately. Those that have not been count as connected for longer.
-func (m *simulatedMember) heard() int {
-	count := m.ackClients()
-	for host, isCut := range m.network.cut {
-		if isCut && host != m.host {
-			count--
+// unheard are the replicas in sync that the primary has not heard lately. They may count as connected for longer.
+func (m *simulatedMember) unheard() []string {
+	var names []string
+	for _, name := range m.assignment.Record.ReplicasInSync() {
+		for host, isCut := range m.network.cut {
+			if isCut && strings.HasPrefix(host, name+".") {
+				names = append(names, name)
+			}
 		}
 	}
-	return count
+	return names
 }
 
 // act is what mysqld does on a verb.

@@ -380,7 +380,7 @@ func (a *Agent) Status() replication.Status {
 	switch {
 	case status.State == replication.StateStarting:
 		status.UnansweredFor = now.Sub(a.startingSince)
-	case !a.asked.IsZero():
+	case !a.asked.IsZero() && !a.mysqld.Stopping: // as long as its container stops, it is not late
 		status.UnansweredFor = now.Sub(a.asked)
 	}
 	return status

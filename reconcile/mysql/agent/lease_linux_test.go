@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sockets"
@@ -254,4 +256,28 @@ func TestALeaseRestsOnReplicasThatWereHeardSince(t *testing.T) {
 		t.Error(err)
 	}
 	<-exited
+}
+
+// TestWhichReplicasAreNotHeard: those in sync that are not connected, or that the supervisor has not heard lately.
+func TestWhichReplicasAreNotHeard(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, newLayout(t), memberState())
+	a.mysqld = supervisor.State{Start: "one", Running: true, Open: true, Heard: "10.0.0.2:40002 10.0.0.5:40005"}
+	a.lease = lease{start: "one", needs: 1, lasts: 20 * time.Second, ends: clock(t) + 20*time.Second, sessions: map[int]netip.AddrPort{
+		1: netip.MustParseAddrPort("10.0.0.2:40002"), 2: netip.MustParseAddrPort("10.0.0.3:40003"),
+	}}
+	record := replication.Record{Primary: "db-0", InSync: []string{"db-0", "db-1", "db-2", "db-3"}}
+	a.assignment = &replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseSeconds: 20, Record: record}
+	got := a.Status().Lease
+	if diff := cmp.Diff([]string{"db-2", "db-3"}, got.Unheard); diff != "" || got.IsEnding() {
+		t.Errorf("it ends: %t; not heard (-want +got):\n%s", got.IsEnding(), diff)
+	}
+	a.lease.ends -= 10 * time.Second
+	if now := a.Status(); !now.Lease.IsEnding() {
+		t.Errorf("the supervisor says nothing, and half of the lease has passed: %+v", now.Lease)
+	}
+	a.status.State, a.mysqld.Stopping, a.asked = replication.StateWriting, true, time.Now().Add(-time.Minute)
+	if now := a.Status(); now.UnansweredFor != 0 {
+		t.Errorf("as long as its container stops, mysqld is not late: %s", now.UnansweredFor)
+	}
 }

@@ -22,6 +22,16 @@ func (a *Agent) look(ctx context.Context) (mysqld.Observed, error) {
 	return a.local.Observe(bounded)
 }
 
+// answersLate tells the operator that mysqld takes long to answer, and does not wait for it if another member takes over.
+func (a *Agent) answersLate() {
+	a.mu.Lock()
+	if a.cannotClose() && a.interrupt != nil {
+		a.interrupt()
+	}
+	a.mu.Unlock()
+	a.mayHaveNews()
+}
+
 // asks notes that the loop waits for mysqld's answer, until the function that it returns is called. The operator learns of it if that takes
 // long.
 func (a *Agent) asks() (answered func()) {
@@ -31,7 +41,7 @@ func (a *Agent) asks() (answered func()) {
 		a.asked = asked
 	}
 	note(time.Now())
-	late := time.AfterFunc(replication.AlarmAfter, a.mayHaveNews)
+	late := time.AfterFunc(replication.AlarmAfter, a.answersLate)
 	return func() {
 		late.Stop()
 		note(time.Time{})

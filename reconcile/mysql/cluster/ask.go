@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,8 +18,10 @@ import (
 
 // targets is how to ask the members of a cluster.
 type targets struct {
-	agents  asker
+	agents asker
+	// primary and inSync are from the record.
 	primary string
+	inSync  []string
 	// addresses are those of the members' Pods, in the order of the members.
 	addresses []string
 	// limit is how long to wait for a member's answer.
@@ -27,7 +31,7 @@ type targets struct {
 // limits returns how long a pass waits for each member's answer.
 func (r *reconciler) limits(cluster v1.MySQLCluster, now time.Time) func(string) time.Duration {
 	return func(member string) time.Duration {
-		isReplaced := hurries(cluster.Status, now) && cluster.Status.Takeovers[len(cluster.Status.Takeovers)-1].From == member
+		isReplaced := hurries(cluster.Status, now) && cluster.Status.LeaseSeconds > 0 && cluster.Status.Takeovers[len(cluster.Status.Takeovers)-1].From == member
 		return timeoutOf(isReplaced, r.memory.failures.IsTimed(keyOf(cluster), unheard(member)))
 	}
 }
@@ -49,8 +53,15 @@ type asker interface {
 	Status(ctx context.Context, target agent.Target) (replication.Status, error)
 }
 
-// primaryPromptly is how soon a primary usually answers.
-const primaryPromptly = agentTimeout / 8
+const (
+	// promptly is how soon a primary usually answers.
+	promptly = agentTimeout / 8
+	// atLeast is how long a pass waits at least for a primary that no replica hears, and at most for a replica that the primary does not hear.
+	atLeast = agentTimeout / 4
+)
+
+// errUnheard is why a pass stops waiting for the primary.
+var errUnheard = fmt.Errorf("it has not answered for %s, and no replica hears it", atLeast)
 
 // askPrimary fills in the primary's report of itself. The others are asked later, so that a replica's transactions can be compared with
 // what the primary had before. But while the primary does not answer, their answers of this moment say whether to wait longer for it.
@@ -59,9 +70,9 @@ func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
 	if at < 0 {
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	others, answered := slices.Clone(members), make(chan struct{})
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	others, answered, late := slices.Clone(members), make(chan struct{}), time.After(atLeast)
 	go func() {
 		defer close(answered)
 		t.ask(ctx, at, &members[at])
@@ -69,25 +80,41 @@ func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
 	select {
 	case <-answered:
 		return
-	case <-time.After(primaryPromptly):
+	case <-time.After(promptly):
 	}
 	go func() {
-		t.askOthers(ctx, others)
-		if replication.HearNothing(others) {
-			cancel()
+		if t.hearNothing(ctx, others) {
+			select {
+			case <-late:
+				cancel(errUnheard)
+			case <-ctx.Done():
+			}
 		}
 	}()
 	<-answered
 }
 
-// lackedTimeout is how long a pass waits for replicas while the primary does not hear all of them.
-const lackedTimeout = agentTimeout / 4
+// hearNothing asks whether replicas in sync answer, and none of those gets anything from the primary.
+func (t targets) hearNothing(ctx context.Context, members []replication.Member) bool {
+	t.limit = atMost(t.limit, func(string) bool { return true })
+	t.askOthers(ctx, members)
+	return replication.HearNothing(members, t.inSync)
+}
+
+// atMost returns limits that are not longer than atLeast for some members.
+func atMost(limit func(string) time.Duration, isShort func(string) bool) func(string) time.Duration {
+	return func(member string) time.Duration {
+		if isShort(member) {
+			return min(limit(member), atLeast)
+		}
+		return limit(member)
+	}
+}
 
 // askOthers fills in the reports of the other members, in parallel.
 func (t targets) askOthers(ctx context.Context, members []replication.Member) {
-	if primary, found := memberNamed(members, t.primary); found && primary.Status != nil && primary.Status.Lease.Lacks() {
-		usual := t.limit
-		t.limit = func(member string) time.Duration { return min(usual(member), lackedTimeout) }
+	if primary, found := memberNamed(members, t.primary); found && primary.Status != nil {
+		t.limit = atMost(t.limit, primary.Status.Lease.Lacks)
 	}
 	var all sync.WaitGroup
 	for i := range members {
@@ -125,22 +152,50 @@ func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Re
 		}
 		if member.Status != nil {
 			r.memory.failures.End(key, unheard(member.Name))
+			r.memory.failures.End(key, missing(member.Name))
 			continue
 		}
 		member.UnheardFor = r.memory.failures.Waited(key, unheard(member.Name), seen.now)
+		if member.IsRunning {
+			member.MissingFor = r.memory.failures.Waited(key, missing(member.Name), seen.now)
+		} else {
+			r.memory.failures.End(key, missing(member.Name))
+		}
 	}
+}
+
+// suspectsAgain is how often the operator may look more often for suspectsFor: members must not be able to keep it busy.
+const suspectsAgain = time.Minute
+
+// noteSuspicion notes since when a member has begun not to answer, at most once in suspectsAgain.
+func (r *reconciler) noteSuspicion(key types.NamespacedName, isSuspected bool, now time.Time) time.Duration {
+	if !isSuspected && !r.memory.failures.IsTimed(key, suspicion) {
+		return 0
+	}
+	waited := r.memory.failures.Waited(key, suspicion, now)
+	if !isSuspected && waited >= suspectsAgain {
+		r.memory.failures.End(key, suspicion)
+	}
+	return waited
 }
 
 // forgetUnheard forgets for how long members have not answered, because the operator does not ask them at present.
 func (r *reconciler) forgetUnheard(cluster v1.MySQLCluster) {
 	for _, name := range append(slices.Clone(cluster.Status.InSync), cluster.Status.FormerPrimary) {
 		r.memory.failures.End(keyOf(cluster), unheard(name))
+		r.memory.failures.End(keyOf(cluster), missing(name))
 		r.memory.failures.End(keyOf(cluster), unfenced(name))
 	}
 }
 
 // unheard names a member that does not answer in the memory of the operator.
 func unheard(member string) string { return "unheard " + member }
+
+// missing names one whose agent runs, as Kubernetes says.
+func missing(member string) string { return "missing " + member }
+
+// suspicion names that a member has begun not to answer.
+const suspicion = "suspicion"
 
 // unfenced names a member that has not stopped acknowledging there.
 func unfenced(member string) string { return "unfenced " + member }
@@ -156,7 +211,11 @@ func (t targets) ask(ctx context.Context, at int, member *replication.Member) {
 	ctx, cancel := context.WithTimeout(ctx, t.limit(member.Name))
 	defer cancel()
 	status, err := t.agents.Status(ctx, agent.Target{Address: t.addresses[at], Host: member.Host})
-	if err != nil {
+	switch {
+	case errors.Is(context.Cause(ctx), errUnheard):
+		member.Unreachable = errUnheard.Error()
+		return
+	case err != nil:
 		member.Unreachable = err.Error()
 		return
 	}

@@ -20,7 +20,7 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	now := time.Now()
 	r := &reconciler{memory: newMemory(), now: func() time.Time { return now }}
 	cluster := aCluster(3)
-	cluster.Status.Primary = "db-0"
+	cluster.Status.Primary, cluster.Status.LeaseSeconds = "db-0", 3
 	for _, member := range []string{"db-0", "db-1"} {
 		r.memory.failures.Waited(keyOf(cluster), unheard(member), now)
 	}
@@ -37,6 +37,8 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	waits("during a takeover", "db-0", 50*time.Millisecond)
 	waits("during a takeover", "db-1", time.Second)
 	waits("during a takeover", "db-2", 2*time.Second)
+	cluster.Status.LeaseSeconds = 0
+	waits("during a takeover that needs its answer", "db-0", time.Second)
 }
 
 // TestAPrimaryThatMissesALookIsSoonAskedAgain: one request may be lost, and a takeover waits for the second.
@@ -48,7 +50,7 @@ func TestAPrimaryThatMissesALookIsSoonAskedAgain(t *testing.T) {
 	if due := found.prospect(found.cluster.Status).due; due != missedEvery {
 		t.Errorf("the next look is due in %s", due)
 	}
-	found.seen.members[0].UnheardFor = time.Minute
+	found.seen.suspectedFor = suspectsFor
 	if due := found.prospect(found.cluster.Status).due; due == missedEvery {
 		t.Error("it is asked that often without end")
 	}
@@ -85,17 +87,17 @@ func TestReplicasSayHowLongToWaitForThePrimary(t *testing.T) {
 		"it answers":      {time.Millisecond, slowAgent{0, silent}, slowAgent{0, silent}, time.Millisecond, true},
 		"it answers late": {time.Second, slowAgent{0, hears}, slowAgent{0, silent}, time.Second, true},
 		"it does not answer, and a replica hears it":    {never, slowAgent{0, hears}, slowAgent{0, silent}, agentTimeout, false},
-		"no replica hears it":                           {never, slowAgent{time.Millisecond, silent}, slowAgent{0, silent}, primaryPromptly + time.Millisecond, false},
-		"a replica does not answer, the other is deaf":  {never, slowAgent{never, silent}, slowAgent{0, silent}, agentTimeout, false},
+		"no replica hears it":                           {never, slowAgent{time.Millisecond, silent}, slowAgent{0, silent}, atLeast, false},
+		"a replica does not answer, the other is deaf":  {never, slowAgent{never, silent}, slowAgent{0, silent}, promptly + atLeast, false},
 		"nothing answers":                               {never, slowAgent{never, silent}, slowAgent{never, silent}, agentTimeout, false},
-		"no replica hears it, and it answers meanwhile": {primaryPromptly + time.Millisecond, slowAgent{time.Second, silent}, slowAgent{0, silent}, primaryPromptly + time.Millisecond, true},
+		"no replica hears it, and it answers meanwhile": {300 * time.Millisecond, slowAgent{time.Second, silent}, slowAgent{0, silent}, 300 * time.Millisecond, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				agents := slowAgents{"10.0.0.1": {test.primary, hears}, "10.0.0.2": test.one, "10.0.0.3": test.other}
 				members := []replication.Member{{Name: "db-0", Pod: true}, {Name: "db-1", Pod: true}, {Name: "db-2", Pod: true}}
-				all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, limit: func(string) time.Duration { return agentTimeout }}
+				all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, inSync: []string{"db-0", "db-1", "db-2"}, limit: func(string) time.Duration { return agentTimeout }}
 				began := time.Now()
 				all.askPrimary(t.Context(), members)
 				if took := time.Since(began); took != test.want || (members[0].Status != nil) != test.answers {
@@ -112,10 +114,11 @@ func TestReplicasSayHowLongToWaitForThePrimary(t *testing.T) {
 // TestAPassDoesNotWaitLongForAReplicaThatThePrimaryLacks: the others soon do without it.
 func TestAPassDoesNotWaitLongForAReplicaThatThePrimaryLacks(t *testing.T) {
 	t.Parallel()
-	for _, isLacking := range []bool{true, false} {
+	for _, lacking := range [][]string{{"db-1", "db-2"}, {"db-4"}, nil} {
+		isLacking := len(lacking) == 2
 		synctest.Test(t, func(t *testing.T) {
 			agents := slowAgents{"10.0.0.2": {time.Hour, replication.Status{}}}
-			primary := replication.Status{Lease: &replication.Lease{Needs: 1, LacksReplicas: isLacking}}
+			primary := replication.Status{Lease: &replication.Lease{Needs: 1, Unheard: lacking}}
 			members := []replication.Member{{Name: "db-0", Pod: true, Status: &primary}, {Name: "db-1", Pod: true}}
 			all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2"}, limit: func(string) time.Duration { return agentTimeout }}
 			began := time.Now()
@@ -128,10 +131,31 @@ func TestAPassDoesNotWaitLongForAReplicaThatThePrimaryLacks(t *testing.T) {
 	_, found := atRest(t)
 	found.cluster.Status.Primary, found.cluster.Status.InSync = "db-0", []string{"db-0", "db-1", "db-2"}
 	found.seen.members[2].Status, found.seen.members[2].Pod = nil, true
-	for _, isLacking := range []bool{true, false} {
-		found.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, LacksReplicas: isLacking}
+	for _, lacking := range [][]string{{"db-1", "db-2"}, {"db-4"}, nil} {
+		isLacking := len(lacking) == 2
+		found.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Unheard: lacking}
 		if due := found.prospect(found.cluster.Status).due; due == missedEvery != isLacking {
 			t.Errorf("the primary lacks a replica: %t; the next look is due in %s", isLacking, due)
 		}
+	}
+}
+
+// TestMembersCannotKeepTheOperatorBusy: however often they begin not to answer.
+func TestMembersCannotKeepTheOperatorBusy(t *testing.T) {
+	t.Parallel()
+	r, key := &reconciler{memory: newMemory()}, keyOf(aCluster(3))
+	began := time.Now()
+	var hurried time.Duration
+	for after := time.Duration(0); after < 5*suspectsAgain; after += missedEvery {
+		if r.noteSuspicion(key, after/time.Second%2 == 0, began.Add(after)) < suspectsFor && after > 0 {
+			hurried += missedEvery
+		}
+	}
+	if most := 6 * suspectsFor; hurried > most || hurried < 4*suspectsFor {
+		t.Errorf("in %s, it looks more often for %s", 5*suspectsAgain, hurried)
+	}
+	r.noteSuspicion(key, false, began.Add(time.Hour))
+	if r.noteSuspicion(key, false, began.Add(time.Hour)) != 0 {
+		t.Error("it never forgets")
 	}
 }

@@ -100,9 +100,9 @@ func (s *restingCluster) holds(ctx context.Context) bool {
 	defer cancel()
 	members := slices.Clone(s.view.Members)
 	limit := func(string) time.Duration { return lookTimeout }
-	all := targets{agents: s.agents, primary: s.view.Record.Primary, addresses: s.addresses, limit: limit}
+	all := targets{agents: s.agents, primary: s.view.Record.Primary, inSync: s.view.Record.InSync, addresses: s.addresses, limit: limit}
 	all.askPrimary(ctx, members)
-	if primary, found := memberNamed(members, all.primary); found && (primary.Status == nil || lacksLease(*primary.Status) || primary.Status.IsLate() || primary.Status.Lease.Lacks()) {
+	if primary, found := memberNamed(members, all.primary); found && (primary.Status == nil || lacksLease(*primary.Status) || primary.Status.IsLate() || primary.Status.Lease.LacksAny()) {
 		return false // a pass is due: it may have to confirm the primary before it asks the others
 	}
 	all.askOthers(ctx, members)
@@ -146,7 +146,7 @@ func isAtRest(status v1.MySQLClusterStatus) bool {
 // settle returns what to remember of a cluster after a full pass that had nothing to do; nil if there was something.
 func (r passResult) settle(version string, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
 	cluster, seen := r.cluster, r.seen
-	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacksAcks() || r.lacksLease() || r.suspectsPrimary() ||
+	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacksAcks() || r.lacksLease() || r.seen.suspects(cluster.Status) ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}

@@ -66,7 +66,7 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute}
 		}, false},
 		"a replica is not heard": {func(r *passResult) {
-			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute, IsHeard: true, LacksReplicas: true}
+			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute, IsHeard: true, Unheard: []string{"db-1"}}
 		}, true}, // each look makes a full pass
 		"mysqld of the primary takes long to answer": {func(r *passResult) {
 			r.seen.members[0].Status.UnansweredFor = replication.AlarmAfter

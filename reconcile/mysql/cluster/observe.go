@@ -39,6 +39,8 @@ type observed struct {
 	bundle []byte
 	// refused is why Kubernetes does not create a Pod; nil if nothing prevents it, or if Kubernetes does not report why.
 	refused *report.Problem
+	// suspectedFor is since when a member has begun not to answer.
+	suspectedFor time.Duration
 	// urgent is the record that must be written before the other members are asked; nil for none.
 	urgent *replication.Record
 }
@@ -61,7 +63,7 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	if err := r.confirmAbsent(ctx, client, cluster, &seen); err != nil {
 		return seen, err
 	}
-	all := targets{agents: agents, primary: cluster.Status.Primary, addresses: seen.addresses(), limit: r.limits(cluster, seen.now)}
+	all := targets{agents: agents, primary: cluster.Status.Primary, inSync: cluster.Status.InSync, addresses: seen.addresses(), limit: r.limits(cluster, seen.now)}
 	all.askPrimary(ctx, seen.members)
 	if next, isDue := view(cluster, seen).Urgent(); isDue {
 		seen.urgent = &next
@@ -70,6 +72,7 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	r.confirmFirst(ctx, client, cluster, seen, agents)
 	all.askOthers(ctx, seen.members)
 	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)
+	seen.suspectedFor = r.noteSuspicion(keyOf(cluster), seen.suspects(cluster.Status), seen.now)
 	r.memory.noteSilent(cluster, seen.members, seen.now, r.now())
 	return seen, nil
 }

@@ -136,34 +136,29 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 
 // due returns the time until something happens that no watch and no alarm reports; zero for nothing.
 func (r passResult) due() time.Duration {
-	if r.suspectsPrimary() || r.suspectsReplica() {
+	if r.seen.suspects(r.cluster.Status) && r.seen.suspectedFor < suspectsFor {
 		return missedEvery
 	}
 	return sooner(untilLate(r.seen), view(r.cluster, r.seen).LeaseEndsIn())
 }
 
-// suspectsFor is for how long the operator looks more often at a member that has begun not to answer.
+// suspectsFor is for how long the operator looks more often at a cluster of which a member has begun not to answer.
 const suspectsFor = 5 * time.Second
 
-// suspectsPrimary reports whether the primary has begun, a short while ago, not to answer the operator, or its mysqld not to answer the
-// agent. A replica may take over from it soon.
-func (r passResult) suspectsPrimary() bool {
-	primary, found := memberNamed(r.seen.members, r.cluster.Status.Primary)
+// suspects reports whether the primary does not answer the operator, or its mysqld does not answer the agent; or whether a replica in sync
+// does not answer, and the primary does not hear it either. A replica may take over soon, or the others do without the replica.
+func (o observed) suspects(status v1.MySQLClusterStatus) bool {
+	primary, found := memberNamed(o.members, status.Primary)
 	switch {
 	case !found:
 		return false
 	case primary.Status == nil:
-		return primary.Pod && primary.UnheardFor < suspectsFor
+		return primary.Pod
+	case primary.Status.IsLate():
+		return true
 	}
-	return primary.Status.IsLate() && primary.Status.UnansweredFor < suspectsFor
-}
-
-// suspectsReplica reports whether a replica in sync has begun not to answer, and the primary does not hear it either. The others do without
-// it soon.
-func (r passResult) suspectsReplica() bool {
-	primary := r.primaryStatus()
-	return primary != nil && primary.Lease.Lacks() && slices.ContainsFunc(r.seen.members, func(member replication.Member) bool {
-		return slices.Contains(r.cluster.Status.InSync, member.Name) && member.Status == nil && member.UnheardFor < suspectsFor
+	return slices.ContainsFunc(o.members, func(member replication.Member) bool {
+		return member.Status == nil && primary.Status.Lease.Lacks(member.Name)
 	})
 }
 

@@ -39,7 +39,7 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 	status.Takeovers = all[max(0, len(all)-mostTakeovers):]
 }
 
-// failureTime is when the primary, which is to be replaced, was last heard by a member; nil if that is not known.
+// failureTime is when the failed primary was last heard by a member; nil if that is not known.
 func (r passResult) failureTime() *metav1.MicroTime {
 	failedFor := view(r.cluster, r.seen).FailedFor()
 	if failedFor == 0 {

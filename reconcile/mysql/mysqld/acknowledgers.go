@@ -3,9 +3,7 @@ package mysqld
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 )
 
 // Acknowledgers returns from where replicas are connected that acknowledge commits, and the port to which they are. A replica says so by a
@@ -13,8 +11,8 @@ import (
 // sessions of members count, and one of each: a member that connects again may leave the former session behind.
 //
 // It reads the threads of receivers one by one. The other way round, performance_schema searches for the thread of each variable of all
-// clients.
-func (s *Server) Acknowledgers(ctx context.Context) (port uint16, replicas []netip.AddrPort, err error) {
+// clients. The result is by the members' ordinals.
+func (s *Server) Acknowledgers(ctx context.Context) (port uint16, replicas map[int]netip.AddrPort, err error) {
 	const what = "look for replicas that acknowledge: %w"
 	rows, err := s.db.QueryContext(ctx, `SELECT @@GLOBAL.port, p.USER, p.HOST FROM performance_schema.processlist p
 		STRAIGHT_JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID
@@ -25,21 +23,20 @@ func (s *Server) Acknowledgers(ctx context.Context) (port uint16, replicas []net
 		return 0, nil, fmt.Errorf(what, err)
 	}
 	defer rows.Close()
-	newest := map[string]netip.AddrPort{}
+	replicas = map[int]netip.AddrPort{}
 	for rows.Next() {
 		var user, host string
 		if err := rows.Scan(&port, &user, &host); err != nil {
 			return 0, nil, fmt.Errorf(what, err)
 		}
-		newest[user] = parsePeer(host)
+		member, ok := ordinalOf(user)
+		delete(replicas, member)
+		if peer := parsePeer(host); ok && peer.IsValid() {
+			replicas[member] = peer
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return 0, nil, fmt.Errorf(what, err)
-	}
-	for _, user := range slices.Sorted(maps.Keys(newest)) {
-		if peer := newest[user]; peer.IsValid() {
-			replicas = append(replicas, peer)
-		}
 	}
 	return port, replicas, nil
 }

@@ -40,6 +40,13 @@ const mostMembers = 9
 // that the primary can refuse a single member.
 func ReplicationUser(ordinal int) string { return fmt.Sprintf("%s_%d", ReplicationUsers, ordinal) }
 
+// ordinalOf is the inverse of ReplicationUser.
+func ordinalOf(user string) (ordinal int, ok bool) {
+	number, isMember := strings.CutPrefix(user, ReplicationUsers+"_")
+	ordinal, err := strconv.Atoi(number)
+	return ordinal, isMember && err == nil
+}
+
 // replicationUsersLike matches the names of these accounts in SQL.
 const replicationUsersLike = `mysql\_operator\_replication\_%`
 

@@ -382,11 +382,16 @@ func TestDecideAssignsAcknowledgements(t *testing.T) {
 	}
 }
 
-// unheardBy is the same cluster, whose replica db-2 has not answered for so long. The primary, which has a lease, lacks a replica or not.
-func unheardBy(s *story, isLacking bool, unheard time.Duration) *story {
+// downFor is a member whose mysqld has not answered for so long.
+func downFor(long time.Duration) saying {
+	return func(_ *testing.T, s *Status) { s.UnansweredFor = long }
+}
+
+// unheardBy is the same cluster, whose replica db-2 has not answered for so long. The primary, which has a lease, does not hear some.
+func unheardBy(s *story, unheard time.Duration, lacking ...string) *story {
 	return s.lost(2).with(func(c *Cluster) {
-		c.Members[2].UnheardFor = unheard
-		c.Members[0].Status.Lease = &Lease{Needs: 1, IsHeard: true, LacksReplicas: isLacking}
+		c.Members[2].UnheardFor, c.Members[2].MissingFor = unheard, unheard
+		c.Members[0].Status.Lease = &Lease{Needs: 1, IsHeard: true, Unheard: lacking}
 	})
 }
 
@@ -402,9 +407,15 @@ func TestDecideTellsThePrimaryWhoIsSilent(t *testing.T) {
 	}{
 		"a replica that has not answered for long":   {healthy(t, 3, 1).lost(2), []string{"db-2"}},
 		"not one that has not answered for a moment": {healthy(t, 3, 1).silent(2), nil},
-		"one that the primary does not hear either":  {unheardBy(healthy(t, 3, 1), true, UnheardAfter), []string{"db-2"}},
-		"not at once":                         {unheardBy(healthy(t, 3, 1), true, UnheardAfter-1), nil},
-		"not so soon if the primary hears it": {unheardBy(healthy(t, 3, 1), false, LostAfter-1), nil},
+		"one that the primary does not hear either":  {unheardBy(healthy(t, 3, 1), UnheardAfter, "db-2"), []string{"db-2"}},
+		"not at once":                         {unheardBy(healthy(t, 3, 1), UnheardAfter-1, "db-2"), nil},
+		"not so soon if the primary hears it": {unheardBy(healthy(t, 3, 1), LostAfter-1), nil},
+		"not one that the primary hears, although it misses another":   {unheardBy(healthy(t, 5, 2), LostAfter-1, "db-1"), nil},
+		"not the only one that the primary hears":                      {unheardBy(healthy(t, 3, 1), LostAfter, "db-1"), nil},
+		"not so soon while its Pod starts or ends":                     {unheardBy(healthy(t, 3, 1), LostAfter-1, "db-2").with(func(c *Cluster) { c.Members[2].MissingFor = 0 }), nil},
+		"not before a primary would be replaced":                       {unheardBy(healthy(t, 3, 1), UnheardAfter, "db-2").with(func(c *Cluster) { c.Limits.Unreachable = 30 * time.Second }), nil},
+		"one whose mysqld has been down for long":                      {unheardBy(healthy(t, 3, 1), 0, "db-2").hears(2, StateStarting, downFor(LostAfter)), []string{"db-2"}},
+		"not one whose mysqld starts":                                  {unheardBy(healthy(t, 3, 1), 0, "db-2").hears(2, StateStarting, downFor(LostAfter-1)), nil},
 		"not if the promise needs it: the other one is catching up":    {healthy(t, 3, 1).lost(2).hears(1, StateCatchingUp, acking), nil},
 		"not the only replica: the record rather promises nothing":     {healthy(t, 2, 1).lost(1), nil},
 		"not if the record promises nothing":                           {healthy(t, 3, 0).lost(2), nil},

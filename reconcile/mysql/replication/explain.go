@@ -70,7 +70,7 @@ func (c Cluster) closes(former Member) (within int, waits string) {
 	case former.Status != nil:
 		return int(takingOver.Seconds()), former.Name + " answers, and stops"
 	case c.Record.LeaseSeconds > 0:
-		waits = fmt.Sprintf("%s does not answer: its lease of %d seconds must end, and %s more pass", former.Name, c.Record.LeaseSeconds, leaseMargin)
+		waits = fmt.Sprintf("%s does not answer: its lease of %d seconds must end, and half a second more must pass", former.Name, c.Record.LeaseSeconds)
 		return roundUp(c.Record.leaseLimit() + takingOver), waits
 	}
 	return 0, former.Name + " does not answer and has no lease: it must be back, or a user must ask for the takeover"

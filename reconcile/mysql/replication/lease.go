@@ -39,9 +39,10 @@ const (
 	// LongLeaseSeconds is for a primary that needs all its replicas, or else the operator. The machine of a replica may fail together with
 	// the operator's leader, and the next leader begins after 15 seconds.
 	LongLeaseSeconds = 20
-	// leaseMargin is for clocks that run at different speeds, for the supervisor to look, which it does four times a second, and for mysqld to
-	// end.
+	// leaseMargin is for the supervisor to look, which it does four times a second, and for mysqld to end. Clocks may also differ by
+	// leaseSeconds / clockPart.
 	leaseMargin = 500 * time.Millisecond
+	clockPart   = 100
 )
 
 // Lease is what a primary reports about its lease.
@@ -53,8 +54,8 @@ type Lease struct {
 	Left  time.Duration `json:"left,omitempty"`
 	// Ends reports whether it ends soon unless the operator confirms the primary (supervisor.Lease.Ends).
 	Ends bool `json:"ends,omitempty"`
-	// LacksReplicas means that fewer replicas that acknowledge have been heard lately than are in sync.
-	LacksReplicas bool `json:"lacksReplicas,omitempty"`
+	// Unheard are the replicas in sync that the primary's machine has not heard lately.
+	Unheard []string `json:"unheard,omitempty"`
 	// IsHeard reports whether so many replicas have been heard lately, and since the operator confirmed the primary last: the lease rests on
 	// them alone.
 	IsHeard bool `json:"heard,omitempty"`
@@ -65,8 +66,11 @@ type Lease struct {
 // IsEnding reports whether the operator must confirm the primary soon, because too few replicas are connected.
 func (l *Lease) IsEnding() bool { return l != nil && l.Ends }
 
-// Lacks reports whether the primary has not heard all replicas in sync lately.
-func (l *Lease) Lacks() bool { return l != nil && l.LacksReplicas }
+// Lacks reports whether the primary has not heard a replica in sync lately.
+func (l *Lease) Lacks(replica string) bool { return l != nil && slices.Contains(l.Unheard, replica) }
+
+// LacksAny reports whether that is so for any of them.
+func (l *Lease) LacksAny() bool { return l != nil && len(l.Unheard) > 0 }
 
 // mayLease reports whether the primary may need a lease: the user wants it, and its agent and its kernel can do it, as far as is known.
 func (c Cluster) mayLease() bool {
@@ -294,7 +298,9 @@ func (c Cluster) LeaseEndsIn() time.Duration {
 }
 
 // leaseLimit is after which time without evidence the lease of a primary has certainly ended.
-func (r Record) leaseLimit() time.Duration { return seconds(r.LeaseSeconds) + leaseMargin }
+func (r Record) leaseLimit() time.Duration { return seconds(r.LeaseSeconds) + r.leaseMargin() }
+
+func (r Record) leaseMargin() time.Duration { return leaseMargin + seconds(r.LeaseSeconds)/clockPart }
 
 // IsReleased reports whether the primary needs no lease, as far as it answers. After a start of mysqld, it does not take writes before the
 // operator looks at it again.

@@ -75,7 +75,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 	chosen := func(acks int, inSync ...string) Record {
 		return Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: inSync, RequiredAcks: acks}
 	}
-	const over, overLong = ShortLeaseSeconds*time.Second + leaseMargin, LongLeaseSeconds*time.Second + leaseMargin
+	over, overLong := Record{LeaseSeconds: ShortLeaseSeconds}.leaseLimit(), Record{LeaseSeconds: LongLeaseSeconds}.leaseLimit()
 	stories := map[string]struct {
 		story *story
 		want  Record

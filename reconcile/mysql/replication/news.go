@@ -1,6 +1,9 @@
 package replication
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // AlarmAfter is for how long a replica must have got nothing from its primary, or mysqld must not have answered its agent, before the
 // operator should learn of it. The primary sends something twice a second (Ear).
@@ -26,11 +29,11 @@ func (s Status) IsLate() bool { return s.State == StateStarting || s.UnansweredF
 // hearsNothing reports whether this replica gets nothing from its primary.
 func (s Status) hearsNothing() bool { return s.SourceSilentFor >= AlarmAfter }
 
-// HearNothing reports whether replicas answer, and none of them gets anything from its primary.
-func HearNothing(members []Member) bool {
+// HearNothing reports whether replicas in sync answer, and none of those gets anything from its primary.
+func HearNothing(members []Member, inSync []string) bool {
 	isSilent := false
 	for _, member := range members {
-		if member.Status == nil {
+		if member.Status == nil || !slices.Contains(inSync, member.Name) {
 			continue
 		}
 		if !member.Status.hearsNothing() {
@@ -45,7 +48,7 @@ func HearNothing(members []Member) bool {
 func (s Status) News() News {
 	return News{
 		state: s.State, boot: s.Boot, isLate: s.IsLate(), hearsNothing: s.hearsNothing(), lacksAcks: s.AcksShortSeconds > 0,
-		lacksReplicas: s.Lease.Lacks(), leaseEnds: s.Lease.IsEnding() && s.Lease.Needs > 0,
+		lacksReplicas: s.Lease.LacksAny(), leaseEnds: s.Lease.IsEnding() && s.Lease.Needs > 0,
 		observedUnder: s.ObservedUnder, isClosed: s.Closed != nil, acknowledges: s.Acknowledging,
 	}
 }

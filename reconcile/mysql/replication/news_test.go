@@ -20,7 +20,7 @@ func TestNews(t *testing.T) {
 		"a replica is missing":                       {wellPrimary, func(s *Status) { s.AcksShortSeconds = 1 }, true},
 		"it is still missing":                        {Status{AcksShortSeconds: 1}, func(s *Status) { s.AcksShortSeconds = 2 }, false},
 		"the lease needs the operator":               {wellPrimary, func(s *Status) { s.Lease = leaseOf(1, 20*time.Second, 10*time.Second) }, true},
-		"a replica is not heard any more":            {wellPrimary, func(s *Status) { s.Lease = &Lease{Needs: 1, LacksReplicas: true} }, true},
+		"a replica is not heard any more":            {wellPrimary, func(s *Status) { s.Lease = &Lease{Needs: 1, Unheard: []string{"db-1"}} }, true},
 		"a lease that is not needed ends":            {Status{Lease: leaseOf(0, 20*time.Second, 20*time.Second)}, func(s *Status) { s.Lease = leaseOf(0, 20*time.Second, 10*time.Second) }, false},
 		"it gets more acknowledgements":              {wellPrimary, func(s *Status) { s.AckClients++ }, false},
 		"nothing came for a moment":                  {wellReplica, func(s *Status) { s.SourceSilentFor = AlarmAfter - 1 }, false},

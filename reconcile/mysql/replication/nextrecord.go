@@ -126,28 +126,36 @@ func (c Cluster) certainlySilent(name string) bool {
 const (
 	// LostAfter is how long a member may not answer before the others do without it. It is longer than a Pod takes to restart.
 	LostAfter = 30 * time.Second
-	// UnheardAfter is the same for a replica that the primary does not hear either.
-	UnheardAfter = 2 * time.Second
+	// UnheardAfter is the least for a replica that the primary does not hear either, and whose Pod is not about to start or to end.
+	UnheardAfter = 3 * time.Second
 )
 
-// isLost reports whether a replica has not answered for so long that the others should do without it. Otherwise it would count among the
-// members to read if the primary is lost, too. The promise must not depend on it: enough others acknowledge.
+// isLost reports whether a replica has been away for so long that the others should do without it. Otherwise it would count among the
+// members to read if the primary is lost, too. The promise must not depend on it: enough others acknowledge, and the primary hears them.
 func (c Cluster) isLost(name string) bool {
 	member, known := c.member(name)
 	status := c.primaryStatus()
-	if !known || member.Status != nil || status == nil || status.State != StateWriting || c.Record.RequiredAcks == 0 {
-		return false
-	}
-	if member.UnheardFor < UnheardAfter || member.UnheardFor < LostAfter && !status.Lease.Lacks() {
+	if !known || status == nil || status.State != StateWriting || c.Record.RequiredAcks == 0 || !c.isAway(member, status.Lease) {
 		return false
 	}
 	others := 0
 	for _, other := range c.replicas() {
-		if c.Record.Acknowledges(other.Name) && acknowledges(other) {
+		if c.Record.Acknowledges(other.Name) && acknowledges(other) && !status.Lease.Lacks(other.Name) {
 			others++
 		}
 	}
 	return others >= c.Record.RequiredAcks
+}
+
+// isAway reports whether a replica has been away for too long: its agent, or its mysqld and the primary does not hear it either. If the
+// primary does not hear it and the operator has asked its agent in vain, while Kubernetes says that this one runs, that takes less time.
+func (c Cluster) isAway(replica Member, lease *Lease) bool {
+	isUnheard := lease.Lacks(replica.Name)
+	if replica.Status != nil {
+		return isUnheard && replica.Status.State == StateStarting && replica.Status.UnansweredFor >= LostAfter
+	}
+	soon := max(UnheardAfter, c.Limits.Unreachable)
+	return replica.UnheardFor >= LostAfter || isUnheard && replica.MissingFor >= soon
 }
 
 // holders counts the in-sync replicas that hold the whole set.

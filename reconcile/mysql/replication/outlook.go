@@ -40,6 +40,9 @@ func (c Cluster) lasting(longer time.Duration) Cluster {
 func (m Member) lasting(longer time.Duration, record Record) Member {
 	if m.Status == nil {
 		m.UnheardFor += longer
+		if m.IsRunning {
+			m.MissingFor += longer
+		}
 		return m
 	}
 	status, more := *m.Status, int(longer.Seconds())

@@ -47,8 +47,8 @@ func (r Record) Allows(member string) bool {
 	return r.Acknowledges(member) || slices.Contains(r.Joining, member)
 }
 
-// ReplicasInSync counts the members in sync besides the primary.
-func (r Record) ReplicasInSync() int { return len(removed(r.InSync, r.Primary)) }
+// ReplicasInSync are the members in sync besides the primary.
+func (r Record) ReplicasInSync() []string { return removed(r.InSync, r.Primary) }
 
 // Equal reports whether two records are the same.
 func (r Record) Equal(other Record) bool {

@@ -248,6 +248,18 @@ func (w *world) ackClients(m *simulated) int {
 	return count
 }
 
+// unheard are the replicas in sync that are not connected to this member.
+func (w *world) unheard(m *simulated, order *Assignment) []string {
+	var names []string
+	for _, other := range w.members {
+		isConnected := other.sql.connected && other.sql.ackActive && other.vol.source == m.address && !other.cut
+		if order != nil && slices.Contains(order.Record.ReplicasInSync(), other.name) && !isConnected {
+			names = append(names, other.name)
+		}
+	}
+	return names
+}
+
 // The agent's turn, as in reconcile/mysql/agent: observe, settle, decide, report. Acting is a separate event.
 func (w *world) look(m *simulated) {
 	a := &m.agent
@@ -377,7 +389,7 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 		lasts, all := seconds(known.lasts), w.lasts(known.lasts)
 		a.status.Lease = leaseOf(known.needs, lasts, lasts*time.Duration(all-w.clock+since)/time.Duration(all))
 		a.status.Lease.IsHeard = w.restsOnReplicas(m)
-		a.status.Lease.LacksReplicas = order != nil && clients < order.Record.ReplicasInSync()
+		a.status.Lease.Unheard = w.unheard(m, order)
 	}
 	if a.deaf.start == m.sql.start && !m.sql.io {
 		a.status.DeafFor = time.Duration(a.deaf.since) + 1

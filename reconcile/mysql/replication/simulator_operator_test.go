@@ -84,6 +84,7 @@ func (w *world) ask(p *pass) {
 	}
 	member.SilentFor = w.silences.observe(w, *member, p.seen.Record)
 	member.UnheardFor = LostAfter * time.Duration(w.clock-m.heard) / time.Duration(w.patience)
+	member.MissingFor = member.UnheardFor
 	if next, isDue := p.seen.Urgent(); isDue && !w.isPaused && w.random.IntN(8) > 0 {
 		w.records(p, next)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -38,12 +39,13 @@ type Lease struct {
 	Lasts time.Duration `json:"lasts,omitempty"`
 }
 
-// mayAge is how old the latest evidence is at most while replicas are connected: the primary sends something twice a second, and the
-// supervisor looks four times a second. The rest of a lease is for the operator, which must extend it otherwise.
-const mayAge = 3 * time.Second
+// MayAge is how old the evidence of a long lease may be before it counts as ending. The primary sends something twice a second, and the
+// supervisor looks four times a second.
+const MayAge = 3 * time.Second
 
-// Ends reports whether the lease ends soon, because there has been no evidence for a while.
-func (l Lease) Ends(left time.Duration) bool { return left < l.Lasts-min(mayAge, l.Lasts*3/5) }
+// Ends reports whether the lease ends soon, because there has been no evidence for a while. The rest of it is for the operator, which must
+// extend it or confirm the primary.
+func (l Lease) Ends(left time.Duration) bool { return left < l.Lasts-min(MayAge, l.Lasts*3/5) }
 
 // Clock returns the time since this machine started (clock_gettime(2), CLOCK_BOOTTIME). All containers of a machine have the same.
 func Clock() (time.Duration, error) {
@@ -118,7 +120,7 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 			return 0, false, err
 		}
 	}
-	ages := s.agesOf(next.Lease)
+	ages, lately := s.agesOf(next.Lease)
 	heard := next.heard(now, ages)
 	next.since = max(heard, min(next.Confirmed, now))
 	s.mu.Lock()
@@ -132,7 +134,7 @@ func (s *Supervisor) lead(asked message) (left time.Duration, isHeard bool, err 
 	next.After = max(next.After, s.lease.After, min(next.Confirmed, now))
 	s.lease, err = s.lease.replacedBy(next, now)
 	s.lease.asked, s.lease.After = asked.Sent, next.After
-	s.tellLease(now, heardLately(ages))
+	s.tellLease(now, lately)
 	return s.lease.left(now), heard > next.After && now-heard < next.Lasts, err
 }
 
@@ -179,16 +181,24 @@ func isForbidden(err error) bool {
 	return slices.ContainsFunc(never, func(one error) bool { return errors.Is(err, one) })
 }
 
-// agesOf returns for how long the machines of a lease's replicas have not acknowledged anything. A replica whose connection is closed has
-// no age, and neither has one of which the kernel says nothing.
-func (s *Supervisor) agesOf(lease Lease) []time.Duration {
-	var ages []time.Duration
+// heardLately is for how long a replica counts that has been heard.
+const heardLately = 2 * time.Second
+
+// agesOf returns for how long the machines of a lease's replicas have not acknowledged anything, and which of them have lately. A replica
+// whose connection is closed has no age, and neither has one of which the kernel says nothing.
+func (s *Supervisor) agesOf(lease Lease) (ages []time.Duration, lately string) {
+	var heard []string
 	for _, replica := range lease.Replicas {
-		if age, err := s.Heard(lease.Port, replica); err == nil {
-			ages = append(ages, age)
+		age, err := s.Heard(lease.Port, replica)
+		if err != nil {
+			continue
+		}
+		ages = append(ages, age)
+		if age < heardLately {
+			heard = append(heard, replica.String())
 		}
 	}
-	return ages
+	return ages, strings.Join(heard, " ")
 }
 
 // readClock returns the time by which leases last.
@@ -222,33 +232,22 @@ func (s *Supervisor) renewLease() {
 	if !isHeld || err != nil {
 		return
 	}
-	ages := s.agesOf(lease)
+	ages, lately := s.agesOf(lease)
 	heard := lease.heard(now, ages)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if start == s.state.Start && s.lease.Needs == lease.Needs {
 		s.lease.since = max(s.lease.since, heard)
-		s.tellLease(now, heardLately(ages))
+		s.tellLease(now, lately)
 	}
 }
 
-// heardLately counts the replicas that have been heard lately.
-func heardLately(ages []time.Duration) int {
-	count := 0
-	for _, age := range ages {
-		if age < 2*time.Second {
-			count++
-		}
-	}
-	return count
-}
-
-// tellLease tells the agent when the lease begins to end, and when it does not any more, and how many replicas have been heard lately. The
+// tellLease tells the agent when the lease begins to end, and when it does not any more, and which replicas have been heard lately. The
 // caller must hold the lock.
-func (s *Supervisor) tellLease(now time.Duration, heard int) {
+func (s *Supervisor) tellLease(now time.Duration, heard string) {
 	ends := s.lease.Needs > 0 && s.lease.Ends(s.lease.left(now))
 	if s.lease.Needs == 0 {
-		heard = 0
+		heard = ""
 	}
 	if ends != s.state.LeaseEnds || heard != s.state.Heard {
 		s.state.LeaseEnds, s.state.Heard = ends, heard
@@ -262,7 +261,11 @@ func (s *Supervisor) endLease() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lost := s.lease
-	if err != nil || !s.state.Open || lost.Needs == 0 || lost.left(now) > 0 {
+	if err != nil || !s.state.Open || lost.Needs == 0 {
+		return
+	}
+	s.tellLease(now, s.state.Heard) // renewLease may hang
+	if lost.left(now) > 0 {
 		return
 	}
 	s.lease = heldLease{}

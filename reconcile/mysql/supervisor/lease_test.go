@@ -446,12 +446,12 @@ func TestTheAgentLearnsThatALeaseEnds(t *testing.T) {
 	if _, err := c.leads(now.Start, 1, time.Hour, nil); err != nil {
 		t.Fatal(err)
 	}
-	c.until("it lasts", func(now State) bool { return !now.LeaseEnds && now.Heard == 1 })
-	c.skip(mayAge)
-	c.until("it ends", func(now State) bool { return now.LeaseEnds && now.Heard == 0 })
+	c.until("it lasts", func(now State) bool { return !now.LeaseEnds && now.Heard == replicaOne })
+	c.skip(MayAge)
+	c.until("it ends", func(now State) bool { return now.LeaseEnds && now.Heard == "" })
 	c.hear(0, replicaOne, replicaTwo)
-	c.until("replicas are heard", func(now State) bool { return !now.LeaseEnds && now.Heard == 2 })
-	c.skip(mayAge)
+	c.until("replicas are heard", func(now State) bool { return !now.LeaseEnds && now.Heard == replicaOne+" "+replicaTwo })
+	c.skip(MayAge)
 	c.until("it ends again", func(now State) bool { return now.LeaseEnds })
 	if err := Confirm(t.Context(), Socket(c.folder), now.Start, c.clock()); err != nil {
 		t.Fatal(err)
@@ -465,4 +465,28 @@ func TestTheAgentLearnsThatALeaseEnds(t *testing.T) {
 			t.Errorf("of %s, %s are left: it ends %t", lasts, left, lease.Ends(left))
 		}
 	}
+}
+
+// TestTheAgentLearnsThatALeaseEndsAlthoughTheKernelHangs: the operator can confirm the primary without a look at connections.
+func TestTheAgentLearnsThatALeaseEndsAlthoughTheKernelHangs(t *testing.T) {
+	t.Parallel()
+	c := run(t, serving, 0)
+	now := c.nth(1)
+	c.ready()
+	c.tells(Open, now.Start)
+	c.hear(0, replicaOne)
+	if _, err := c.leads(now.Start, 1, time.Hour, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.until("it lasts", func(now State) bool { return !now.LeaseEnds && now.Heard == replicaOne })
+	hangs := make(chan struct{})
+	c.mu.Lock()
+	c.hold = func() { <-hangs }
+	c.mu.Unlock()
+	c.skipped.Add(int64(30 * time.Minute))
+	c.until("it ends", func(now State) bool { return now.LeaseEnds })
+	close(hangs)
+	c.tells(Closed, now.Start)
+	c.signals <- syscall.SIGTERM
+	c.exits(3)
 }

@@ -33,8 +33,8 @@ type State struct {
 	Ended string `json:"ended,omitempty"`
 	// LeaseEnds reports whether this mysqld needs its lease, and there has been no evidence for a while (Lease.Ends).
 	LeaseEnds bool `json:"leaseEnds,omitempty"`
-	// Heard counts the replicas of its lease that have been heard lately; 0 if it needs none.
-	Heard int `json:"heard,omitempty"`
+	// Heard are the addresses of the replicas of its lease that have been heard lately, separated by spaces; empty if it needs none.
+	Heard string `json:"heard,omitempty"`
 }
 
 // Verb is what an agent announces or orders.
