@@ -56,6 +56,39 @@ func TestUnreachablePrimaryIsReplaced(t *testing.T) {
 	p.pausedRunsOn()
 }
 
+// TestTwoMembersAreLostInSequence: a replica of three is frozen, and leaves the record. So the other one can take over when mysqld of the
+// primary hangs. The user has asked that it continues alone.
+func TestTwoMembersAreLostInSequence(t *testing.T) {
+	t.Parallel()
+	sample.Rotate(t, 0)
+	p := newPlace(t)
+	p.start(3, "durability: {whenReplicasLost: Continue, gracePeriodSeconds: 1}")
+	p.isLeased()
+	w := p.startWriter()
+	p.goesOn(w)
+
+	thaw := p.freeze(p.cluster + "-2")
+	began := time.Now()
+	p.wait("the frozen replica to leave the record", replication.LostAfter, func(ctx context.Context) (bool, string) {
+		seen := p.field(ctx, "{.status.inSync} {.status.requiredAcks}")
+		return seen == fmt.Sprintf(`["%s-0","%s-1"] 1`, p.cluster, p.cluster), seen
+	})
+	t.Logf("the frozen replica has left after %s", time.Since(began))
+	p.goesOn(w)
+
+	began = time.Now()
+	signal(t, p.cluster+"-0", "mysqld", syscall.SIGSTOP)
+	p.leads(1, 2)
+	p.goesOn(w)
+	t.Logf("the last replica takes writes after %s", time.Since(began))
+	thaw()
+	p.settled(3)
+	w.end()
+	db := p.open(p.cluster, p.password)
+	p.nothingLost(w, db)
+	p.replicaHasAll(db)
+}
+
 // pausedRunsOn pauses the cluster, whose primary is the first member, and freezes the replica: the primary runs on without a lease.
 func (p *place) pausedRunsOn() {
 	p.t.Helper()
