@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"sync"
 	"time"
@@ -113,9 +114,11 @@ type Agent struct {
 	interrupt      context.CancelFunc
 	tables         tableWatch
 	assignment     *replication.Assignment
-	// confirmedAt is the time, by supervisor.Clock, after which the operator read that this member leads. lease is what mysqld has.
+	// confirmedAt is the time, by supervisor.Clock, after which the operator read that this member leads. lease is what mysqld has. sessions
+	// are the replicas of which the supervisor was told for the lease, by their ordinals.
 	confirmedAt time.Duration
 	lease       lease
+	sessions    map[int]netip.AddrPort
 	// readyUntil is until when this member stays ready while a primary is replaced.
 	readyUntil time.Time
 	// refused is why the agent refused the latest assignment; empty if it accepted it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +23,8 @@ type lease struct {
 	needs       int
 	lasts, ends time.Duration
 	isHeard     bool
-	// asked is what the supervisor was told last. sessions are the replicas that it was told of, by their ordinals.
-	asked    supervisor.Lease
-	sessions map[int]netip.AddrPort
+	// asked is what the supervisor was told last.
+	asked supervisor.Lease
 	// isImpossible means that there can be none here, as the last try for one has shown. failure is why the last try failed, empty if it
 	// did not.
 	isImpossible bool
@@ -47,8 +45,7 @@ func (a *Agent) keepLease(ctx context.Context, observed mysqld.Observed, local r
 	}
 	next := supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), After: max(a.confirmed(), a.receivers.since), Port: known.asked.Port, Replicas: known.asked.Replicas}
 	if order.Lease > 0 {
-		known.sessions = a.lookForReplicas(ctx, &next, known.sessions)
-		a.setLease(known)
+		a.lookForReplicas(ctx, &next)
 	}
 	if order.Record.LeaseSeconds > 0 || known.needs >= next.Needs {
 		next.Confirmed = a.confirmed()
@@ -67,17 +64,19 @@ func (a *Agent) leasing(local replication.Observed) *replication.Assignment {
 	return nil
 }
 
-// lookForReplicas names the replicas that the lease needs. It returns them, or else those that are known.
-func (a *Agent) lookForReplicas(ctx context.Context, next *supervisor.Lease, known map[int]netip.AddrPort) map[int]netip.AddrPort {
+// lookForReplicas names the replicas that the lease needs. If that fails, it leaves those that are known.
+func (a *Agent) lookForReplicas(ctx context.Context, next *supervisor.Lease) {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	port, replicas, err := a.local.Acknowledgers(bounded)
 	if err != nil {
 		a.log.Info("cannot look for the replicas of the lease, will try again", "error", err.Error())
-		return known
+		return
 	}
 	next.Port, next.Replicas = port, slices.Collect(maps.Values(replicas))
-	return replicas
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sessions = replicas
 }
 
 func (a *Agent) lastAssignment() *replication.Assignment {
@@ -156,7 +155,7 @@ func (a *Agent) takeLease(ctx context.Context, next supervisor.Lease, order repl
 		a.setLease(known)
 		return err
 	}
-	a.setLease(lease{start: a.start, isKnown: true, needs: next.Needs, lasts: next.Lasts, ends: now + left, isHeard: isHeard, asked: next, sessions: known.sessions, isImpossible: known.isImpossible && next.Needs == 0})
+	a.setLease(lease{start: a.start, isKnown: true, needs: next.Needs, lasts: next.Lasts, ends: now + left, isHeard: isHeard, asked: next, isImpossible: known.isImpossible && next.Needs == 0})
 	return nil
 }
 
@@ -222,18 +221,18 @@ func (a *Agent) report(known lease, now time.Duration) *replication.Lease {
 	}
 	reported.Ends = a.mysqld.LeaseEnds || reported.Left < known.lasts-supervisor.MayAge
 	if a.assignment != nil {
-		reported.Unheard = a.unheard(known, a.assignment.Record)
+		reported.Unheard = a.unheard(a.assignment.Record)
 	}
 	return reported
 }
 
 // unheard are the replicas in sync that the supervisor has not heard lately. The caller must hold the lock.
-func (a *Agent) unheard(known lease, record replication.Record) []string {
+func (a *Agent) unheard(record replication.Record) []string {
 	heard := strings.Fields(a.mysqld.Heard)
 	var names []string
 	for _, name := range record.ReplicasInSync() {
 		for _, ordinal := range ordinalsOf([]string{name}) {
-			if !slices.Contains(heard, known.sessions[ordinal].String()) {
+			if !slices.Contains(heard, a.sessions[ordinal].String()) {
 				names = append(names, name)
 			}
 		}

@@ -263,9 +263,8 @@ func TestWhichReplicasAreNotHeard(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), memberState())
 	a.mysqld = supervisor.State{Start: "one", Running: true, Open: true, Heard: "10.0.0.2:40002 10.0.0.5:40005"}
-	a.lease = lease{start: "one", needs: 1, lasts: 20 * time.Second, ends: clock(t) + 20*time.Second, sessions: map[int]netip.AddrPort{
-		1: netip.MustParseAddrPort("10.0.0.2:40002"), 2: netip.MustParseAddrPort("10.0.0.3:40003"),
-	}}
+	a.lease = lease{start: "one", needs: 1, lasts: 20 * time.Second, ends: clock(t) + 20*time.Second}
+	a.sessions = map[int]netip.AddrPort{1: netip.MustParseAddrPort("10.0.0.2:40002"), 2: netip.MustParseAddrPort("10.0.0.3:40003")}
 	record := replication.Record{Primary: "db-0", InSync: []string{"db-0", "db-1", "db-2", "db-3"}}
 	a.assignment = &replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseSeconds: 20, Record: record}
 	got := a.Status().Lease
