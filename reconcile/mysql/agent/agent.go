@@ -131,8 +131,8 @@ type Agent struct {
 	// answered is when mysqld last answered while clients could log in, looked when the loop last ran; zero before the first time. hung is
 	// since when mysqld has listened without answering, if it has not answered this agent before.
 	answered, looked, hung time.Time
-	// asked is since when the loop waits for mysqld's answer; zero while it does not.
-	asked time.Time
+	// asked is the look that waits for mysqld's answer.
+	asked question
 	// deafSince is since when, by supervisor.Clock, this member has certainly heard no primary; 0 if that is not known.
 	deafSince time.Duration
 	// shortSince is since when too few replicas acknowledge, heard when the receiver was last connected to the primary. idleSince is when
@@ -383,8 +383,8 @@ func (a *Agent) Status() replication.Status {
 	switch {
 	case status.State == replication.StateStarting:
 		status.UnansweredFor = now.Sub(a.startingSince)
-	case !a.asked.IsZero() && !a.mysqld.Stopping: // as long as its container stops, it is not late
-		status.UnansweredFor = now.Sub(a.asked)
+	case !a.mysqld.Stopping: // as long as its container stops, it is not late
+		status.UnansweredFor = a.asked.unansweredFor(now)
 	}
 	return status
 }

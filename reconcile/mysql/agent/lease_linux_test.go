@@ -275,7 +275,7 @@ func TestWhichReplicasAreNotHeard(t *testing.T) {
 	if now := a.Status(); !now.Lease.IsEnding() {
 		t.Errorf("the supervisor says nothing, and half of the lease has passed: %+v", now.Lease)
 	}
-	a.status.State, a.mysqld.Stopping, a.asked = replication.StateWriting, true, time.Now().Add(-time.Minute)
+	a.status.State, a.mysqld.Stopping, a.asked = replication.StateWriting, true, question{at: time.Now().Add(-time.Minute)}
 	if now := a.Status(); now.UnansweredFor != 0 {
 		t.Errorf("as long as its container stops, mysqld is not late: %s", now.UnansweredFor)
 	}

@@ -32,18 +32,36 @@ func (a *Agent) answersLate() {
 	a.mayHaveNews()
 }
 
+// question is a look that waits for mysqld's answer.
+type question struct {
+	// at is when the agent asked; zero while it does not wait. before is when the look before that ended.
+	at, before time.Time
+}
+
+// slowAfter is for how long an answer may take before mysqld counts as not answering.
+const slowAfter = replication.AlarmAfter / 2
+
+// unansweredFor is for how long mysqld has not answered, as far as is known: 0 if that is a moment.
+func (q question) unansweredFor(now time.Time) time.Duration {
+	if q.at.IsZero() || now.Sub(q.at) < slowAfter {
+		return 0
+	}
+	return now.Sub(q.before)
+}
+
 // asks notes that the loop waits for mysqld's answer, until the function that it returns is called. The operator learns of it if that takes
 // long.
 func (a *Agent) asks() (answered func()) {
-	note := func(asked time.Time) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.asked = asked
-	}
-	note(time.Now())
-	late := time.AfterFunc(replication.AlarmAfter, a.answersLate)
+	asked := question{at: time.Now()}
+	a.mu.Lock()
+	asked.before = asked.at.Add(-min(lookEvery, asked.at.Sub(a.asked.before))) // the loop may have done something else for long
+	a.asked = asked
+	a.mu.Unlock()
+	late := time.AfterFunc(max(slowAfter, replication.AlarmAfter-asked.at.Sub(asked.before)), a.answersLate)
 	return func() {
 		late.Stop()
-		note(time.Time{})
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.asked = question{before: time.Now()}
 	}
 }

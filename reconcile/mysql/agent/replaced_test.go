@@ -219,8 +219,14 @@ func TestAMysqldThatTakesLongToAnswerIsNews(t *testing.T) {
 		a.mysqld.Open, a.assignment = true, &replication.Assignment{Role: replication.RoleReplica}
 		<-a.changed
 		before := a.Status().News()
+		a.asks()()
+		<-time.After(lookEvery / 4)
 		answered := a.asks()
-		<-time.After(replication.AlarmAfter - 1)
+		<-time.After(slowAfter - 1)
+		if now := a.Status(); now.UnansweredFor != 0 {
+			t.Errorf("it has just been asked, and has not answered for %s", now.UnansweredFor)
+		}
+		<-time.After(replication.AlarmAfter - lookEvery/4 - slowAfter)
 		if now := a.Status(); now.News() != before || a.cannotClose() {
 			t.Errorf("it has not answered for %s, which is news", now.UnansweredFor)
 		}
@@ -231,6 +237,12 @@ func TestAMysqldThatTakesLongToAnswerIsNews(t *testing.T) {
 		answered()
 		if now := a.Status(); now.News() != before || now.UnansweredFor != 0 || a.cannotClose() {
 			t.Errorf("it has answered, and not for %s", now.UnansweredFor)
+		}
+		<-time.After(time.Hour)
+		defer a.asks()()
+		<-time.After(slowAfter)
+		if now := a.Status(); now.UnansweredFor != lookEvery+slowAfter {
+			t.Errorf("it has not been asked for long, and has not answered for %s", now.UnansweredFor)
 		}
 	})
 }

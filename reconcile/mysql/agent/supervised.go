@@ -267,7 +267,7 @@ func (a *Agent) endHung(ctx context.Context) {
 // cannotClose reports whether mysqld may take writes although the member is not the primary any more, and does not answer. The caller must
 // hold the lock.
 func (a *Agent) cannotClose() bool {
-	isLate := a.status.State == replication.StateStarting || !a.asked.IsZero() && time.Since(a.asked) >= replication.AlarmAfter
+	isLate := a.status.State == replication.StateStarting || a.asked.unansweredFor(time.Now()) >= replication.AlarmAfter
 	return a.assignment != nil && a.assignment.Role == replication.RoleReplica && a.mysqld.Open && isLate
 }
 
