@@ -155,8 +155,8 @@ bench-backup: image mysql-image cluster ## backup and restore of 6 GiB beside a 
 	$(on_cluster) go run ./test/bench/backup
 
 .PHONY: bench-failover
-bench-failover: image mysql-image cluster ## how long clients cannot write when the primary fails: killed, stopped, frozen, cut off, deleted; rows lost [N=3]
-	$(on_cluster) go run ./test/bench/failover $(if $(N),-rounds $(N))
+bench-failover: image mysql-image cluster ## how long clients cannot write when the primary fails, in many ways; what they read; rows lost [NODES=3 N=3 FAULTS=kill,node SEED=1]
+	$(on_cluster) go run ./test/bench/failover $(if $(N),-rounds $(N)) $(if $(FAULTS),-faults $(FAULTS)) $(if $(SEED),-random -seed $(SEED))
 
 bench-%: image mysql-image cluster
 	$(on_cluster) go run ./test/bench/$*

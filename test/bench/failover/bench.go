@@ -32,11 +32,17 @@ const (
 
 // bench is a namespace with a cluster, whose name differs from those of other runs on this machine.
 type bench struct {
+	out                io.Writer
+	seed               uint64
 	kubectl            kube.Kubectl
 	objects            kube.Objects
 	namespace, cluster string
+	// operatorHome is the operator's namespace.
+	operatorHome string
 	// authorities are what clients trust.
 	authorities *x509.CertPool
+	// write and reads are the databases behind the Services NAME and NAME-read.
+	write, reads *sql.DB
 }
 
 func setUp(ctx context.Context, o options, out io.Writer) (*bench, error) {
@@ -50,11 +56,15 @@ func setUp(ctx context.Context, o options, out io.Writer) (*bench, error) {
 	}
 	starting, cancel := context.WithTimeout(ctx, operatorLimit)
 	defer cancel()
-	if _, err := kube.EnsureOperator(starting, kubectl, kube.OperatorFromEnvironment(operatorNamespace), o.keepOperator, out); err != nil {
+	home, err := kube.EnsureOperator(starting, kubectl, kube.OperatorFromEnvironment(operatorNamespace), o.keepOperator, out)
+	if err != nil {
 		return nil, err
 	}
 	suffix := strings.ToLower(rand.Text()[:6])
-	b := &bench{kubectl: kubectl, objects: objects, namespace: "bench-" + suffix, cluster: "f" + suffix}
+	b := &bench{
+		out: out, seed: o.seed, kubectl: kubectl, objects: objects, operatorHome: home,
+		namespace: "bench-" + suffix, cluster: "f" + suffix,
+	}
 	if _, err := kubectl.Run(ctx, "create", "namespace", b.namespace); err != nil {
 		return nil, err
 	}
@@ -141,32 +151,66 @@ func (b *bench) record(ctx context.Context) (primary, epoch string, err error) {
 	return primary, epoch, nil
 }
 
-// openService connects to the write Service, and waits for an answer: nodes hear of a new endpoint a moment after the cluster is Ready.
-func (b *bench) openService(ctx context.Context) (*sql.DB, error) {
-	address, err := b.read(ctx, "services", b.cluster, "{.spec.clusterIP}:{.spec.ports[0].port}")
+// addressOf reads the address of a Pod.
+func (b *bench) addressOf(ctx context.Context, namespace, name string) (string, error) {
+	address, err := b.objects.Field(ctx, podKind(), namespace, name, "{.status.podIP}")
+	if err == nil && address == "" {
+		err = fmt.Errorf("read the address of Pod %s: it has none", name)
+	}
+	return address, err
+}
+
+// connect connects to the Services, and makes what clients write to.
+func (b *bench) connect(ctx context.Context) (err error) {
+	if b.write, err = b.openService(ctx, b.cluster); err != nil {
+		return err
+	}
+	if b.reads, err = b.openService(ctx, b.cluster+"-read"); err != nil {
+		b.disconnect()
+		return err
+	}
+	return makeTables(ctx, b.write)
+}
+
+func (b *bench) disconnect() {
+	for _, db := range []*sql.DB{b.write, b.reads} {
+		if db != nil {
+			_ = db.Close() // never fails: it has no idle connections
+		}
+	}
+}
+
+// openService connects to a Service, and waits for an answer: nodes hear of a new endpoint a moment after the cluster is Ready.
+func (b *bench) openService(ctx context.Context, name string) (*sql.DB, error) {
+	address, err := b.read(ctx, "services", name, "{.spec.clusterIP}:{.spec.ports[0].port}")
 	if err != nil {
 		return nil, err
 	}
-	db, err := b.open(address)
+	db, err := openDB(b.config(address))
 	if err != nil {
 		return nil, err
 	}
-	return db, kube.Wait(ctx, "a server behind the Service "+b.cluster, answerLimit, func(ctx context.Context) (bool, string) {
+	return db, kube.Wait(ctx, "a server behind the Service "+name, answerLimit, func(ctx context.Context) (bool, string) {
 		err := db.PingContext(ctx)
 		return err == nil, fmt.Sprint(err)
 	})
 }
 
-// open connects as root to an address of the cluster, over TLS with the server's name verified. It keeps no idle connections.
-func (b *bench) open(address string) (*sql.DB, error) {
+// config connects as root to an address of the cluster, over TLS with the server's name verified.
+func (b *bench) config(address string) *driver.Config {
 	config := driver.NewConfig()
 	config.User, config.Passwd, config.Net, config.Addr = "root", password, "tcp", address
 	config.Timeout, config.WriteTimeout = dialLimit, statementLimit
 	config.TLS = &tls.Config{RootCAs: b.authorities, ServerName: b.cluster + "." + b.namespace + ".svc", MinVersion: tls.VersionTLS12}
 	config.Logger = &driver.NopLogger{}
+	return config
+}
+
+// openDB makes a database that keeps no idle connections.
+func openDB(config *driver.Config) (*sql.DB, error) {
 	connector, err := driver.NewConnector(config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", address, err)
+		return nil, fmt.Errorf("connect to %s: %w", config.Addr, err)
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxIdleConns(-1)

@@ -11,23 +11,20 @@ import (
 )
 
 // onMember does something with a member's database, at the address of its Pod.
-func (b *bench) onMember(ctx context.Context, pod string, do func(context.Context, *sql.DB) error) error {
+func (b *bench) onMember(ctx context.Context, member string, do func(context.Context, *sql.DB) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, fmt.Errorf("not within %s", answerLimit))
 	defer cancel()
-	address, err := b.read(ctx, "pods", pod, "{.status.podIP}")
+	address, err := b.addressOf(ctx, b.namespace, member)
 	if err != nil {
 		return err
 	}
-	if address == "" {
-		return fmt.Errorf("connect to %s: its Pod has no address", pod)
-	}
-	db, err := b.open(address + ":3306")
+	db, err := openDB(b.config(address + ":3306"))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	if err := do(ctx, db); err != nil {
-		return fmt.Errorf("ask mysqld of %s: %w", pod, err)
+		return fmt.Errorf("ask mysqld of %s: %w", member, err)
 	}
 	return nil
 }
@@ -81,22 +78,27 @@ func (b *bench) awaitSame(ctx context.Context) error {
 		found, isSame := make([]string, members), true
 		for ordinal := range members {
 			err := b.onMember(ctx, b.member(ordinal), func(ctx context.Context, db *sql.DB) error {
-				return db.QueryRowContext(ctx, "SELECT CONCAT(COUNT(*), ' rows, checksum ', COALESCE(SUM(CRC32(CONCAT(id, note))), 0)) FROM "+table).Scan(&found[ordinal])
+				return db.QueryRowContext(ctx, "SELECT CONCAT((SELECT CONCAT(COUNT(*), ' rows, checksum ', COALESCE(SUM(CRC32(CONCAT(id, note))), 0)) FROM "+table+
+					"), '; ', (SELECT CONCAT(COUNT(*), ' registers, checksum ', COALESCE(SUM(CRC32(CONCAT(id, ' ', value))), 0)) FROM "+registerTable+"))").Scan(&found[ordinal])
 			})
 			if err != nil {
 				return false, err.Error()
 			}
 			isSame = isSame && found[ordinal] == found[0]
 		}
-		return isSame, strings.Join(found, "; ")
+		return isSame, strings.Join(found, " / ")
 	})
 }
 
-// makeTable makes what the client writes to.
-func makeTable(ctx context.Context, db *sql.DB) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errors.New("the table is not made in time"))
+// makeTables makes what clients write to.
+func makeTables(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errors.New("the tables are not made in time"))
 	defer cancel()
-	for _, statement := range []string{"CREATE DATABASE " + database, "CREATE TABLE " + table + " (id INT PRIMARY KEY, note VARCHAR(64) NOT NULL)"} {
+	for _, statement := range []string{
+		"CREATE DATABASE " + database,
+		"CREATE TABLE " + table + " (id INT PRIMARY KEY, note VARCHAR(64) NOT NULL)",
+		"CREATE TABLE " + registerTable + " (id INT PRIMARY KEY, value BIGINT NOT NULL)",
+	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
 		}

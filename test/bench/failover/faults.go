@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,95 +15,160 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/bench/machine"
 )
 
-// The faults.
 const (
-	faultKill      = "kill"
-	faultStop      = "stop"
-	faultFreeze    = "freeze"
-	faultPartition = "partition"
-	faultDelete    = "delete"
+	mysqldProgram   = "mysqld"
+	operatorProgram = "mysql-operator"
+	// faultKill is the fault whose gap of reads is a figure.
+	faultKill = "kill"
 )
 
-const mysqldProgram = "mysqld"
-
-// parseFaults reads a list of faults.
-func parseFaults(list string) ([]string, error) {
-	known := []string{faultKill, faultStop, faultFreeze, faultPartition, faultDelete}
-	found := strings.Split(list, ",")
-	for i, one := range found {
-		if !slices.Contains(known, one) {
-			return nil, fmt.Errorf("read flags: -faults has %q; there are %s", one, strings.Join(known, ", "))
-		}
-		if slices.Contains(found[:i], one) {
-			return nil, fmt.Errorf("read flags: -faults has %q twice", one)
-		}
-	}
-	return found, nil
+// fault is a way in which a primary fails.
+type fault struct {
+	name string
+	// nodes is how many nodes it needs.
+	nodes int
+	// lasts means that it does not end by itself: the bench ends it when clients write again.
+	lasts bool
+	// spares means that no member may take over, and that mysqld may not end. The bench ends such a fault after a while.
+	spares bool
+	// restarts means that the member certainly gets another mysqld. Otherwise it may instead become a replica as it is.
+	restarts bool
+	strike   func(*bench, context.Context, string) (struck, error)
 }
 
-// struck is a fault that was inflicted at a moment. end ends what does not end by itself.
+// struck is a fault that was inflicted at a moment. end ends what does not end by itself. It is never nil.
 type struck struct {
 	at  time.Time
 	end func() error
 }
 
-// strike inflicts a fault on a member.
-func (b *bench) strike(ctx context.Context, fault, pod string) (struck, error) {
-	none := func() error { return nil }
-	switch fault {
-	case faultKill:
-		at, err := signal(pod, syscall.SIGKILL, mysqldProgram)
-		return struck{at, none}, err
-	case faultStop: // the member itself, or its Pod, must end it
-		at, err := signal(pod, syscall.SIGSTOP, mysqldProgram)
-		return struck{at, none}, err
-	case faultFreeze:
-		programs := []string{supervisor.Program, mysqldProgram, agent.Program}
-		at, err := signal(pod, syscall.SIGSTOP, programs...)
-		return struck{at, func() error { return thaw(pod, programs) }}, err
-	case faultPartition:
-		at := time.Now()
-		mend, err := partition(ctx, pod)
-		return struck{at, mend}, err
-	default:
-		at := time.Now()
-		_, err := b.kubectl.Run(ctx, "delete", "pod", pod, "--namespace", b.namespace, "--force", "--grace-period=0", "--wait=false")
-		return struck{at, none}, err
+// knownFaults are all faults, in the order in which they are inflicted by default.
+func knownFaults() []fault {
+	return []fault{
+		{name: faultKill, restarts: true, strike: (*bench).kill},
+		{name: "stop", restarts: true, strike: (*bench).stop}, // the member itself, or its Pod, must end it
+		{name: "freeze", lasts: true, restarts: true, strike: (*bench).freeze},
+		{name: "partition", lasts: true, restarts: true, strike: (*bench).partition},
+		{name: "delete", restarts: true, strike: (*bench).deletePod},
+		{name: "node", nodes: members, lasts: true, restarts: true, strike: (*bench).killNode},
+		{name: "oneway-in", lasts: true, strike: (*bench).onewayIn},
+		{name: "oneway-out", lasts: true, strike: (*bench).onewayOut},
+		{name: "from-replicas", lasts: true, strike: (*bench).cutFromReplicas},
+		{name: "from-operator", lasts: true, spares: true, strike: (*bench).cutFromOperators},
+		{name: "operator", restarts: true, strike: (*bench).killWithOperator},
 	}
 }
 
-// signal sends a signal to programs of a Pod, in their order. It returns the moment just before the first signal: to find the processes
-// takes some milliseconds.
-func signal(pod string, number syscall.Signal, programs ...string) (time.Time, error) {
+func namesOf(faults []fault) string {
+	names := make([]string, 0, len(faults))
+	for _, one := range faults {
+		names = append(names, one.name)
+	}
+	return strings.Join(names, ",")
+}
+
+// parseFaults reads a list of faults.
+func parseFaults(list string) ([]fault, error) {
+	known := knownFaults()
+	var found []fault
+	for name := range strings.SplitSeq(list, ",") {
+		isNamed := func(one fault) bool { return one.name == name }
+		if slices.ContainsFunc(found, isNamed) {
+			return nil, fmt.Errorf("read flags: -faults has %q twice", name)
+		}
+		at := slices.IndexFunc(known, isNamed)
+		if at < 0 {
+			return nil, fmt.Errorf("read flags: -faults has %q; there are %s", name, namesOf(known))
+		}
+		found = append(found, known[at])
+	}
+	return found, nil
+}
+
+// schedule returns each fault so many times: in turn, or in an order that follows from the seed.
+func schedule(faults []fault, o options) []fault {
+	all := slices.Concat(slices.Repeat([][]fault{faults}, o.rounds)...)
+	if o.random {
+		order := rand.New(rand.NewPCG(o.seed, 0))
+		order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	return all
+}
+
+func endsByItself() error { return nil }
+
+func (b *bench) kill(_ context.Context, pod string) (struck, error) {
+	at, err := signal(syscall.SIGKILL, running{pod, mysqldProgram})
+	return struck{at, endsByItself}, err
+}
+
+func (b *bench) stop(_ context.Context, pod string) (struck, error) {
+	at, err := signal(syscall.SIGSTOP, running{pod, mysqldProgram})
+	return struck{at, endsByItself}, err
+}
+
+func (b *bench) freeze(_ context.Context, pod string) (struck, error) {
+	all := []running{{pod, supervisor.Program}, {pod, mysqldProgram}, {pod, agent.Program}}
+	at, err := signal(syscall.SIGSTOP, all...)
+	return struck{at, func() error { return thaw(all) }}, err
+}
+
+func (b *bench) deletePod(ctx context.Context, pod string) (struck, error) {
+	at := time.Now()
+	_, err := b.kubectl.Run(ctx, "delete", "pod", pod, "--namespace", b.namespace, "--force", "--grace-period=0", "--wait=false")
+	return struck{at, endsByItself}, err
+}
+
+// killWithOperator kills mysqld, and at the same moment the process of the operator that leads.
+func (b *bench) killWithOperator(ctx context.Context, pod string) (struck, error) {
+	leader, err := b.leadingOperator(ctx)
+	if err != nil {
+		return struck{end: endsByItself}, err
+	}
+	at, err := signal(syscall.SIGKILL, running{leader.name, operatorProgram}, running{pod, mysqldProgram})
+	return struck{at, endsByItself}, err
+}
+
+// running is a program in a Pod.
+type running struct{ pod, program string }
+
+func (r running) processes() ([]int, error) {
+	found, err := machine.Proc.Processes(r.pod, r.program)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("find %s: no such process of Pod %s runs on this machine", r.program, r.pod)
+	}
+	return found, err
+}
+
+// signal sends a signal to programs, in their order. It returns the moment just before the first signal: to find the processes takes some
+// milliseconds.
+func signal(number syscall.Signal, programs ...running) (time.Time, error) {
 	var all []int
-	for _, program := range programs {
-		found, err := machine.Proc.Processes(pod, program)
+	for _, one := range programs {
+		found, err := one.processes()
 		if err != nil {
 			return time.Time{}, err
-		}
-		if len(found) == 0 {
-			return time.Time{}, fmt.Errorf("send %s: no process %q of Pod %s runs on this machine", number, program, pod)
 		}
 		all = append(all, found...)
 	}
 	at := time.Now()
 	for _, process := range all {
 		if err := syscall.Kill(process, number); err != nil {
-			return at, fmt.Errorf("send %s to process %d of Pod %s: %w", number, process, pod, err)
+			return at, fmt.Errorf("send %s to process %d, one of %v: %w", number, process, programs, err)
 		}
 	}
 	return at, nil
 }
 
-// thaw lets the programs of a Pod continue. Some may have ended: the supervisor, once it runs, ends mysqld.
-func thaw(pod string, programs []string) error {
+// thaw lets programs continue. Some may have ended: the supervisor, once it runs, ends mysqld.
+func thaw(programs []running) error {
 	var failures []error
-	for _, program := range programs {
-		found, err := machine.Proc.Processes(pod, program)
+	for _, one := range programs {
+		found, err := machine.Proc.Processes(one.pod, one.program)
 		failures = append(failures, err)
 		for _, process := range found {
 			if err := syscall.Kill(process, syscall.SIGCONT); err != nil && !errors.Is(err, syscall.ESRCH) {
-				failures = append(failures, fmt.Errorf("let process %d of Pod %s continue: %w", process, pod, err))
+				failures = append(failures, fmt.Errorf("let process %d of Pod %s continue: %w", process, one.pod, err))
 			}
 		}
 	}

@@ -18,76 +18,147 @@ const (
 	settleLimit = 6 * time.Minute
 	// again is how many acknowledged writes show that clients write again.
 	again = 20
+	// spared is how long a fault lasts after which no member may take over: longer than each time that the operator waits.
+	spared = 40 * time.Second
 	// calm is how long a cluster must have been settled: its status may be older than the last change.
 	calm = 5 * time.Second
 )
 
+// state is who leads, and with which mysqld.
+type state struct {
+	leader, epoch string
+	processes     []int
+}
+
 // round is what one fault did.
 type round struct {
-	fault, victim string
-	// leader and epoch are those of the record afterwards.
-	leader, epoch string
+	number int
+	fault  fault
+	at     time.Time
+	// before and after are from just before the fault, and from when the cluster was settled again.
+	before, after state
+	// isWithOperator means that the leading operator was on the primary's node.
+	isWithOperator bool
 	// silent is the longest time without writes, further the second longest.
 	silent, further silence
 	// rejoin is from the end of the fault until the cluster was settled.
-	rejoin time.Duration
+	rejoin   time.Duration
+	findings findings
+	// isSettled means that all members came back by themselves.
+	isSettled bool
 }
 
-// round inflicts a fault on the primary of a settled cluster, and waits until it is settled again.
-func (b *bench) round(ctx context.Context, w *writer, fault string) (one round, err error) {
-	victim, _, err := b.record(ctx)
+// isFalse reports whether a member took over, or mysqld ended, after a fault that must not cause that.
+func (r round) isFalse() bool {
+	return r.fault.spares && r.isSettled && (r.before.leader != r.after.leader || r.before.epoch != r.after.epoch || !slices.Equal(r.before.processes, r.after.processes))
+}
+
+// round inflicts a fault on the primary of a settled cluster, and waits until it is settled again. It returns what it saw also with an
+// error.
+func (b *bench) round(ctx context.Context, w *writer, number int, inflicted fault) (one round, err error) {
+	one = round{number: number, fault: inflicted, at: time.Now()}
+	if one.before, err = b.state(ctx); err != nil {
+		return one, err
+	}
+	if one.isWithOperator, err = b.isWithOperator(ctx, one.before.leader); err != nil {
+		return one, err
+	}
+	o, err := b.observe(ctx, number, one.before.leader)
 	if err != nil {
 		return one, err
 	}
-	one = round{fault: fault, victim: victim}
-	former, err := machine.Proc.Processes(victim, mysqldProgram)
+	failed := b.endure(ctx, w, &one)
+	o.end()
+	written := w.seen()
+	found := append(silences(written, one.at), silence{}, silence{})
+	one.silent, one.further = found[0], found[1]
+	one.findings = o.findings(written, one.at)
+	return one, failed
+}
+
+// endure is the part of a round in which observers look.
+func (b *bench) endure(ctx context.Context, w *writer, one *round) error {
+	hit, err := one.fault.strike(b, ctx, one.before.leader)
 	if err != nil {
-		return one, err
+		return errors.Join(err, hit.end())
 	}
-	hit, err := b.strike(ctx, fault, victim)
+	one.at = hit.at
+	ended, err := b.outlast(ctx, w, *one, hit)
 	if err != nil {
-		return one, errors.Join(err, hit.end())
+		return err
 	}
-	ended, err := b.outlast(ctx, w, one, hit)
-	if err != nil {
-		return one, err
-	}
-	if err := b.awaitAnother(ctx, victim, former); err != nil {
-		return one, err
+	if err := b.awaitEffect(ctx, *one); err != nil {
+		return err
 	}
 	settled, err := b.awaitSettled(ctx, w, ended)
 	if err != nil {
-		return one, err
+		return err
 	}
-	one.rejoin = settled.Sub(ended)
-	found := append(silences(w.seen(), hit.at), silence{}, silence{})
-	one.silent, one.further = found[0], found[1]
-	one.leader, one.epoch, err = b.record(ctx)
-	return one, err
+	one.isSettled, one.rejoin = true, settled.Sub(ended)
+	one.after, err = b.state(ctx)
+	return err
+}
+
+// state reads who leads.
+func (b *bench) state(ctx context.Context) (now state, err error) {
+	if now.leader, now.epoch, err = b.record(ctx); err != nil {
+		return now, err
+	}
+	now.processes, err = machine.Proc.Processes(now.leader, mysqldProgram)
+	return now, err
+}
+
+func (b *bench) isWithOperator(ctx context.Context, primary string) (bool, error) {
+	leading, err := b.leadingOperator(ctx)
+	if err != nil {
+		return false, err
+	}
+	node, err := b.nodeOf(ctx, primary)
+	return node == leading.node, err
 }
 
 // outlast waits until clients write again, and ends the fault. It returns when the fault ended: a fault that needs no end has ended at
 // once.
 func (b *bench) outlast(ctx context.Context, w *writer, one round, hit struck) (time.Time, error) {
-	err := kube.Wait(ctx, fmt.Sprintf("clients to write again after the fault %s of %s", one.fault, one.victim), writeLimit, func(context.Context) (bool, string) {
+	var least time.Duration
+	if one.fault.spares {
+		least = spared
+	}
+	what := fmt.Sprintf("clients to write again after the fault %s of %s", one.fault.name, one.before.leader)
+	err := kube.Wait(ctx, what, writeLimit, func(context.Context) (bool, string) {
 		count, _ := acknowledgedSince(w.seen(), hit.at)
-		return count >= again, fmt.Sprintf("%d writes since", count)
+		return count >= again && time.Since(hit.at) >= least, fmt.Sprintf("%d writes since", count)
 	})
+	if err != nil { // what there is during the fault says more than what there is after it
+		err = errors.Join(err, b.describe(ctx, b.out))
+	}
 	ended := hit.at
-	if one.fault == faultFreeze || one.fault == faultPartition {
+	if one.fault.lasts {
 		ended = time.Now()
 	}
 	return ended, errors.Join(err, hit.end())
 }
 
-// awaitAnother waits until a member has another mysqld: before that, the status may be the one from before the fault.
-func (b *bench) awaitAnother(ctx context.Context, pod string, former []int) error {
-	return kube.Wait(ctx, "another mysqld of "+pod, settleLimit, func(context.Context) (bool, string) {
-		now, err := machine.Proc.Processes(pod, mysqldProgram)
+// awaitEffect waits until the former primary has another mysqld, or is a replica: before that, the status may be the one from before the
+// fault.
+func (b *bench) awaitEffect(ctx context.Context, one round) error {
+	if one.fault.spares {
+		return nil
+	}
+	return kube.Wait(ctx, "another mysqld of "+one.before.leader+", or another primary", settleLimit, func(ctx context.Context) (bool, string) {
+		now, err := machine.Proc.Processes(one.before.leader, mysqldProgram)
 		if err != nil {
 			return false, err.Error()
 		}
-		return len(now) == 1 && !slices.Contains(former, now[0]), fmt.Sprintf("processes %v, were %v", now, former)
+		if len(now) == 1 && !slices.Contains(one.before.processes, now[0]) {
+			return true, ""
+		}
+		leader, epoch, err := b.record(ctx)
+		if err != nil {
+			return false, err.Error()
+		}
+		isReplaced := !one.fault.restarts && len(now) == 1 && leader != one.before.leader
+		return isReplaced, fmt.Sprintf("processes %v, were %v; %s leads in epoch %s", now, one.before.processes, leader, epoch)
 	})
 }
 

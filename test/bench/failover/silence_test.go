@@ -19,7 +19,7 @@ func moment(milliseconds int) time.Time {
 	return noon().Add(time.Duration(milliseconds) * time.Millisecond)
 }
 
-func span(after, length int) silence {
+func gap(after, length int) silence {
 	return silence{time.Duration(after) * time.Millisecond, time.Duration(length) * time.Millisecond}
 }
 
@@ -33,18 +33,18 @@ func TestSilences(t *testing.T) {
 		"nothing was acknowledged since": {
 			[]attempt{at(1, -20, -10, true), at(2, 0, 1000, false)}, nil},
 		"from the last acknowledged write before the fault": {
-			[]attempt{at(1, -50, -40, true), at(2, -20, -10, true), at(3, 0, 500, false), at(4, 510, 600, true)}, []silence{span(-10, 610)}},
+			[]attempt{at(1, -50, -40, true), at(2, -20, -10, true), at(3, 0, 500, false), at(4, 510, 600, true)}, []silence{gap(-10, 610)}},
 		"a write before the fault that failed does not count": {
-			[]attempt{at(1, -50, -40, true), at(2, -20, -10, false), at(3, 510, 600, true)}, []silence{span(-40, 640)}},
+			[]attempt{at(1, -50, -40, true), at(2, -20, -10, false), at(3, 510, 600, true)}, []silence{gap(-40, 640)}},
 		"without a write before the fault, from the fault": {
-			[]attempt{at(1, 10, 100, true)}, []silence{span(0, 100)}},
+			[]attempt{at(1, 10, 100, true)}, []silence{gap(0, 100)}},
 		"a write that was on its way is acknowledged: the time begins with its answer": {
-			[]attempt{at(1, -30, -20, true), at(2, -5, 5, true), at(3, 700, 705, true)}, []silence{span(5, 700), span(-20, 25)}},
+			[]attempt{at(1, -30, -20, true), at(2, -5, 5, true), at(3, 700, 705, true)}, []silence{gap(5, 700), gap(-20, 25)}},
 		"clients can write for a moment after the fault": {
 			[]attempt{at(1, -10, -5, true), at(2, 5, 10, true), at(3, 20, 1020, false), at(4, 1030, 2010, true), at(5, 2020, 2025, true)},
-			[]silence{span(10, 2000), span(-5, 15), span(2010, 15)}},
+			[]silence{gap(10, 2000), gap(-5, 15), gap(2010, 15)}},
 		"a second interruption": {
-			[]attempt{at(1, -10, 0, true), at(2, 3000, 3000, true), at(3, 3500, 4500, false), at(4, 4000, 5000, true)}, []silence{span(0, 3000), span(3000, 2000)}},
+			[]attempt{at(1, -10, 0, true), at(2, 3000, 3000, true), at(3, 3500, 4500, false), at(4, 4000, 5000, true)}, []silence{gap(0, 3000), gap(3000, 2000)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
