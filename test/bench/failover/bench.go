@@ -28,6 +28,7 @@ const (
 	members           = 3
 	database          = "bench"
 	table             = database + ".numbers"
+	inNamespace       = "--namespace" // of kubectl
 )
 
 // bench is a namespace with a cluster, whose name differs from those of other runs on this machine.
@@ -76,11 +77,11 @@ func setUp(ctx context.Context, o options, out io.Writer) (*bench, error) {
 
 // create makes the cluster and waits until it is settled. Its mysqlds are small, as those of the end-to-end tests.
 func (b *bench) create(ctx context.Context) error {
-	if _, err := b.kubectl.Run(ctx, "create", "secret", "generic", "root", "--namespace", b.namespace, "--from-literal=password="+password); err != nil {
+	if _, err := b.kubectl.Run(ctx, "create", "secret", "generic", "root", inNamespace, b.namespace, "--from-literal=password="+password); err != nil {
 		return err
 	}
 	manifest := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLCluster\nmetadata: {name: %s}\nspec:\n  secret: root\n  replicas: %d\n  resources: {requests: {memory: 128Mi}, limits: {memory: 512Mi}}\n", b.cluster, members)
-	if _, err := b.kubectl.Apply(ctx, manifest, "--namespace", b.namespace); err != nil {
+	if _, err := b.kubectl.Apply(ctx, manifest, inNamespace, b.namespace); err != nil {
 		return err
 	}
 	err := kube.Wait(ctx, "the new cluster to be settled", settleLimit, b.settled)
@@ -102,11 +103,19 @@ func (b *bench) create(ctx context.Context) error {
 func (b *bench) describe(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
-	for _, arguments := range [][]string{
-		{"get", "mysqlclusters,pods", "--namespace", b.namespace, "--output", "wide"},
-		{"get", "mysqlclusters", "--namespace", b.namespace, "--output", "yaml"},
-		{"get", "events", "--namespace", b.namespace, "--sort-by=.lastTimestamp"},
-	} {
+	commands := [][]string{
+		{"get", "mysqlclusters,pods", inNamespace, b.namespace, "--output", "wide"},
+		{"get", "mysqlclusters", inNamespace, b.namespace, "--output", "yaml"},
+		{"get", "events", inNamespace, b.namespace, "--sort-by=.lastTimestamp"},
+	}
+	operators, err := b.operators(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range operators {
+		commands = append(commands, []string{"logs", one.name, inNamespace, b.operatorHome, "--tail=200"})
+	}
+	for _, arguments := range commands {
 		text, err := b.kubectl.Run(ctx, arguments...)
 		if err != nil {
 			return err
@@ -121,8 +130,8 @@ func (b *bench) describe(ctx context.Context, out io.Writer) error {
 func (b *bench) tearDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
-	_, gone := b.kubectl.Run(ctx, "delete", "mysqlclusters", "--all", "--namespace", b.namespace, "--wait=false")
-	_, ended := b.kubectl.Run(ctx, "wait", "pods", "--all", "--for=delete", "--namespace", b.namespace, "--timeout=120s")
+	_, gone := b.kubectl.Run(ctx, "delete", "mysqlclusters", "--all", inNamespace, b.namespace, "--wait=false")
+	_, ended := b.kubectl.Run(ctx, "wait", "pods", "--all", "--for=delete", inNamespace, b.namespace, "--timeout=120s")
 	_, err := b.kubectl.Run(ctx, "delete", "namespace", b.namespace, "--wait", "--ignore-not-found")
 	return errors.Join(gone, ended, err)
 }

@@ -115,7 +115,7 @@ func (b *bench) freeze(_ context.Context, pod string) (struck, error) {
 
 func (b *bench) deletePod(ctx context.Context, pod string) (struck, error) {
 	at := time.Now()
-	_, err := b.kubectl.Run(ctx, "delete", "pod", pod, "--namespace", b.namespace, "--force", "--grace-period=0", "--wait=false")
+	_, err := b.kubectl.Run(ctx, "delete", "pod", pod, inNamespace, b.namespace, "--force", "--grace-period=0", "--wait=false")
 	return struck{at, endsByItself}, err
 }
 

@@ -89,10 +89,11 @@ func (b *bench) measure(ctx context.Context, faults []fault, o options) error {
 	rounds, failed := b.rounds(ctx, w, schedule(faults, o), file)
 	w.end()
 	report(b.out, faults, rounds)
+	wrong := summarised(rounds).failure()
 	if failed != nil {
-		return failed
+		return errors.Join(failed, wrong)
 	}
-	return errors.Join(b.check(ctx, w.seen()), summarised(rounds).failure())
+	return errors.Join(b.check(ctx, w.seen()), wrong)
 }
 
 // rounds inflicts the faults, and returns the rounds, the one that failed included. Each round is a line of the file.

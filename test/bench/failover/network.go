@@ -57,7 +57,9 @@ func inflict(ctx context.Context, cuts []cut) (end func() error, err error) {
 		failures := make([]error, 0, len(cuts))
 		for _, one := range cuts {
 			failures = append(failures, one.filter(context.WithoutCancel(ctx), "-D"))
-			one.place.close()
+		}
+		for _, one := range cuts {
+			one.place.close() // only now: several cuts may be of one place
 		}
 		return errors.Join(failures...)
 	}
