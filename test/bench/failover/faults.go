@@ -31,10 +31,22 @@ type fault struct {
 	lasts bool
 	// spares means that no member may take over, and that mysqld may not end. The bench ends such a fault after a while.
 	spares bool
-	// restarts means that the member certainly gets another mysqld. Otherwise it may instead become a replica as it is.
+	// restarts means that the member certainly gets another mysqld. Otherwise mysqld may stay as it is.
 	restarts bool
+	// operator is where the leading operator must be.
+	operator whereabouts
 	strike   func(*bench, context.Context, string) (struck, error)
 }
+
+// whereabouts is where the leading operator must be before a fault.
+type whereabouts int
+
+const (
+	anywhere whereabouts = iota
+	// elsewhere is another node than the primary's, beside is the same node.
+	elsewhere
+	beside
+)
 
 // struck is a fault that was inflicted at a moment. end ends what does not end by itself. It is never nil.
 type struck struct {
@@ -50,7 +62,8 @@ func knownFaults() []fault {
 		{name: "freeze", lasts: true, restarts: true, strike: (*bench).freeze},
 		{name: "partition", lasts: true, restarts: true, strike: (*bench).partition},
 		{name: "delete", restarts: true, strike: (*bench).deletePod},
-		{name: "node", nodes: members, lasts: true, restarts: true, strike: (*bench).killNode},
+		{name: "node", nodes: members, lasts: true, restarts: true, operator: elsewhere, strike: (*bench).killNode},
+		{name: "node-operator", nodes: members, lasts: true, restarts: true, operator: beside, strike: (*bench).killNode},
 		{name: "oneway-in", lasts: true, strike: (*bench).onewayIn},
 		{name: "oneway-out", lasts: true, strike: (*bench).onewayOut},
 		{name: "from-replicas", lasts: true, strike: (*bench).cutFromReplicas},

@@ -104,7 +104,7 @@ func (b *bench) rounds(ctx context.Context, w *writer, faults []fault, file io.W
 	rounds := make([]round, 0, len(faults))
 	for i, one := range faults {
 		fmt.Fprintf(b.out, "round %d of %d, %s … ", i+1, len(faults), one.name)
-		obstacle, err := b.obstacleNow(ctx, one)
+		obstacle, err := b.prepare(ctx, one)
 		if err != nil {
 			return rounds, err
 		}

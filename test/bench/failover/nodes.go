@@ -126,21 +126,13 @@ func (b *bench) suitable(ctx context.Context, faults []fault, out io.Writer) ([]
 	return kept, nil
 }
 
-// obstacleNow is obstacle for the primary of the moment.
-func (b *bench) obstacleNow(ctx context.Context, one fault) (string, error) {
-	primary, _, err := b.record(ctx)
-	if err != nil {
-		return "", err
-	}
-	return b.obstacle(ctx, one, primary)
-}
-
-// obstacle returns why a fault would not only hit the primary, but also what must replace it; empty if that is not so.
-func (b *bench) obstacle(ctx context.Context, one fault, victim string) (string, error) {
-	if one.nodes == 0 {
+// prepare brings the leading operator to where a fault needs it. It returns what prevents the fault from hitting what it is meant to hit;
+// empty if nothing does.
+func (b *bench) prepare(ctx context.Context, one fault) (obstacle string, err error) {
+	if one.operator == anywhere {
 		return "", nil
 	}
-	node, err := b.nodeOf(ctx, victim)
+	primary, _, err := b.record(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -148,19 +140,67 @@ func (b *bench) obstacle(ctx context.Context, one fault, victim string) (string,
 	if err != nil {
 		return "", err
 	}
-	for _, other := range own {
-		if other.name != victim && other.node == node {
-			return fmt.Sprintf("%s is on the same node as %s", other.name, victim), nil
-		}
-	}
 	operators, err := b.operators(ctx)
 	if err != nil {
 		return "", err
 	}
-	if !slices.ContainsFunc(operators, func(one pod) bool { return one.node != node }) {
-		return fmt.Sprintf("every operator is on the node of %s: run two with make dev-up", victim), nil
+	at := slices.IndexFunc(own, func(other pod) bool { return other.name == primary })
+	if at < 0 {
+		return "", fmt.Errorf("look for the node of %s: there is no such Pod", primary)
 	}
-	return "", nil
+	if obstacle := obstacleFor(one, own[at], own, operators); obstacle != "" {
+		return obstacle, nil
+	}
+	return "", b.moveLeader(ctx, one, own[at].node)
+}
+
+// fits reports whether an operator on a node is where the fault needs the leading one.
+func (f fault) fits(operator, primary string) bool {
+	switch f.operator {
+	case elsewhere:
+		return operator != primary
+	case beside:
+		return operator == primary
+	case anywhere:
+	}
+	return true
+}
+
+// obstacleFor returns why the end of a primary's node would not only end what the fault says; empty if it would.
+func obstacleFor(one fault, primary pod, own, operators []pod) string {
+	for _, other := range own {
+		if other.name != primary.name && other.node == primary.node {
+			return fmt.Sprintf("%s is on the same node as %s", other.name, primary.name)
+		}
+	}
+	if !slices.ContainsFunc(operators, func(other pod) bool { return other.node != primary.node }) {
+		return fmt.Sprintf("no operator is on another node than %s: start two with make dev-up", primary.name)
+	}
+	if !slices.ContainsFunc(operators, func(other pod) bool { return one.fits(other.node, primary.node) }) {
+		return "no operator is on the node of " + primary.name
+	}
+	return ""
+}
+
+// moveLeader deletes the Pod of the leading operator until another one leads where the fault needs it. A Pod that ends gives the Lease up.
+func (b *bench) moveLeader(ctx context.Context, one fault, primary string) error {
+	var deleted string
+	return kube.Wait(ctx, "another operator to lead", operatorLimit, func(ctx context.Context) (bool, string) {
+		leading, err := b.leadingOperator(ctx)
+		if err != nil {
+			return false, err.Error() // for a moment, none leads
+		}
+		if one.fits(leading.node, primary) {
+			return true, ""
+		}
+		if leading.name != deleted {
+			deleted = leading.name
+			if _, err := b.kubectl.Run(ctx, "delete", "pod", leading.name, inNamespace, b.operatorHome, "--wait=false"); err != nil {
+				return false, err.Error()
+			}
+		}
+		return false, fmt.Sprintf("%s leads on %s", leading.name, leading.node)
+	})
 }
 
 // killNode cuts the power of a member's node. Its network ends first: a node without power closes no connections, and the kernel of killed

@@ -46,8 +46,8 @@ func rawOf(one round, seed uint64, err error) raw {
 	line := raw{
 		Fault: one.fault.name, Round: one.number, Seed: seed, At: one.at.UTC(),
 		Primary: one.before.leader, Leader: one.after.leader, Epoch: one.after.epoch, WithOperator: one.isWithOperator,
-		Gap: one.silent.length.Seconds(), Begin: one.silent.after.Seconds(), SecondGap: one.further.length.Seconds(),
-		ReadGap: one.findings.readGap.Seconds(), Rejoin: one.rejoin.Seconds(), Settled: one.isSettled,
+		Gap: exact(one.silent.length), Begin: exact(one.silent.after), SecondGap: exact(one.further.length),
+		ReadGap: exact(one.findings.readGap), Rejoin: exact(one.rejoin), Settled: one.isSettled,
 		Operations: one.findings.operations, Violated: one.findings.verdict.Violated, Unchecked: one.findings.verdict.Unchecked,
 		Violations: one.findings.violations, Unwritten: one.findings.unwritten,
 		StaleReads: one.findings.stale, FalseFailover: one.isFalse(),
@@ -60,6 +60,9 @@ func rawOf(one round, seed uint64, err error) raw {
 	}
 	return line
 }
+
+// exact returns seconds, with milliseconds.
+func exact(length time.Duration) float64 { return length.Round(time.Millisecond).Seconds() }
 
 // writeRaw adds a line.
 func writeRaw(to io.Writer, line raw) error {
