@@ -226,6 +226,16 @@ func (a *Agent) report(known lease, now time.Duration) *replication.Lease {
 	return reported
 }
 
+// hearsTooFew reports whether the supervisor has heard fewer replicas lately than the lease needs. The caller must hold the lock.
+func (a *Agent) hearsTooFew() bool {
+	needs := a.lease.of(a.start).needs
+	if needs == 0 || a.assignment == nil {
+		return false
+	}
+	record := a.assignment.Record
+	return len(record.ReplicasInSync())-len(a.unheard(record)) < needs
+}
+
 // unheard are the replicas in sync that the supervisor has not heard lately. The caller must hold the lock.
 func (a *Agent) unheard(record replication.Record) []string {
 	heard := strings.Fields(a.mysqld.Heard)

@@ -271,6 +271,16 @@ func TestWhichReplicasAreNotHeard(t *testing.T) {
 	if diff := cmp.Diff([]string{"db-2", "db-3"}, got.Unheard); diff != "" || got.IsEnding() {
 		t.Errorf("it ends: %t; not heard (-want +got):\n%s", got.IsEnding(), diff)
 	}
+	observed := mysqld.Observed{AskedAcks: 2, AckClients: 2}
+	a.start, a.lease.needs = "one", 2
+	if short := a.acksShort(time.Now(), observed); short != 0 || a.shortSince.IsZero() {
+		t.Errorf("mysqld counts two replicas, and one has been heard: short for %d seconds since %s", short, a.shortSince)
+	}
+	a.lease.needs = 1
+	a.acksShort(time.Now(), observed)
+	if !a.shortSince.IsZero() {
+		t.Errorf("one is needed, and has been heard: short since %s", a.shortSince)
+	}
 	a.lease.ends -= 10 * time.Second
 	if now := a.Status(); !now.Lease.IsEnding() {
 		t.Errorf("the supervisor says nothing, and half of the lease has passed: %+v", now.Lease)

@@ -78,8 +78,10 @@ func (a *Agent) acknowledges(server replication.Server) bool {
 	return server.Channel.AckActive || server.ReplicaAcks && (server.Channel.IO != "No" || isForbidden)
 }
 
+// acksShort is for how many seconds fewer replicas than necessary have been connected, or heard. mysqld counts a connection for longer that
+// is half open. The caller must hold the lock.
 func (a *Agent) acksShort(now time.Time, observed mysqld.Observed) int {
-	if observed.EnoughAcknowledge() {
+	if observed.EnoughAcknowledge() && !a.hearsTooFew() {
 		a.shortSince = time.Time{}
 		return 0
 	}

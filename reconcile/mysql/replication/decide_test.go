@@ -415,6 +415,7 @@ func TestDecideTellsThePrimaryWhoIsSilent(t *testing.T) {
 		"not so soon while its Pod starts or ends":                     {unheardBy(healthy(t, 3, 1), LostAfter-1, "db-2").with(func(c *Cluster) { c.Members[2].MissingFor = 0 }), nil},
 		"not before a primary would be replaced":                       {unheardBy(healthy(t, 3, 1), UnheardAfter, "db-2").with(func(c *Cluster) { c.Limits.Unreachable = 30 * time.Second }), nil},
 		"one whose mysqld has been down for long":                      {unheardBy(healthy(t, 3, 1), 0, "db-2").hears(2, StateStarting, downFor(LostAfter)), []string{"db-2"}},
+		"one whose mysqld hangs":                                       {unheardBy(healthy(t, 3, 1), 0).hears(2, StateStarting, downFor(LostAfter)), []string{"db-2"}},
 		"not one whose mysqld starts":                                  {unheardBy(healthy(t, 3, 1), 0, "db-2").hears(2, StateStarting, downFor(LostAfter-1)), nil},
 		"not if the promise needs it: the other one is catching up":    {healthy(t, 3, 1).lost(2).hears(1, StateCatchingUp, acking), nil},
 		"not the only replica: the record rather promises nothing":     {healthy(t, 2, 1).lost(1), nil},

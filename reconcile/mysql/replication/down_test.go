@@ -125,6 +125,11 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			cutOff(t, 3, 1, 0, 2).hears(0, StateWriting, enforces(1, 0), shortFor(int(ShortAfter.Seconds())-1)), rec(1, 1, whole...)},
 		"they are connected, and hang": {
 			cutOff(t, 3, 1, 0, 2).with(func(c *Cluster) { c.Members[0].Status.ConnectedReplicas = 2 }), rec(1, 1, whole...)},
+		"replicas are cut off, and mysqld still counts their connections": {
+			cutOff(t, 3, 1, 0, 2).with(func(c *Cluster) {
+				c.Members[0].Status.ConnectedReplicas = 2
+				c.Members[0].Status.Lease = &Lease{Needs: 1, Unheard: []string{"db-1", "db-2"}}
+			}), fencing(1, whole...)},
 		"one of them has a transaction of its own, so none could lead": {
 			cutOff(t, 3, 1, 0, 2).with(func(c *Cluster) {
 				own := c.Members[1].Status

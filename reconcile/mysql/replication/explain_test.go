@@ -90,7 +90,7 @@ func TestVerdictsGiveEvidence(t *testing.T) {
 		want  []string
 	}{
 		"a healthy cluster": {healthy(t, 3, 1), []string{
-			"mysqld fails: its mysqld does not answer the agent", "cut off from the replicas: fewer replicas are connected to it than must acknowledge",
+			"mysqld fails: its mysqld does not answer the agent", "cut off from the replicas: it hears fewer replicas than must acknowledge",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"mysqld hangs, and one replica hears it": {hungPrimary(t, 1, time.Minute), []string{
 			"mysqld fails: enough replicas in sync have got nothing from it", "cut off from the replicas: its mysqld takes writes",

@@ -80,7 +80,7 @@ func (c Cluster) primaryGone() Verdict {
 func (c Cluster) primaryCutOff() Verdict {
 	v, status := Verdict{Rule: RuleCutOff}, c.primaryStatus()
 	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its mysqld takes writes", status.State == StateWriting) ||
-		!v.must("fewer replicas are connected to it than must acknowledge", status.ConnectedReplicas < c.Record.RequiredAcks) {
+		!v.must("it hears fewer replicas than must acknowledge", c.heardBy(*status) < c.Record.RequiredAcks) {
 		return v
 	}
 	v.must("it was not tried a short while ago to replace it", !c.HasContinued)
@@ -88,6 +88,15 @@ func (c Cluster) primaryCutOff() Verdict {
 	quiet := c.quietFor(max(len(c.witnesses(answers)), c.Record.witnessesNeeded(), c.Record.RequiredAcks+1), func(replica Status) bool { return replica.Acknowledging }) // its relay log has room
 	v.mustLast(replicasQuiet, quiet, c.Limits.silent())
 	return v.saying("the primary %s gets too few acknowledgements, and the replicas have got nothing from it for more than %d seconds", c.Record.Primary, int(c.Limits.silent().Seconds()))
+}
+
+// heardBy counts the replicas that are connected to the primary, at most those that it has heard lately. mysqld counts a connection for
+// longer that is half open.
+func (c Cluster) heardBy(primary Status) int {
+	if lease := primary.Lease; lease != nil && lease.Needs > 0 {
+		return min(primary.ConnectedReplicas, len(c.Record.ReplicasInSync())-len(lease.Unheard))
+	}
+	return primary.ConnectedReplicas
 }
 
 // quietFor is for how long so many replicas in sync have got nothing from the primary, of which something holds; less than any time if

@@ -147,15 +147,14 @@ func (c Cluster) isLost(name string) bool {
 	return others >= c.Record.RequiredAcks
 }
 
-// isAway reports whether a replica has been away for too long: its agent, or its mysqld and the primary does not hear it either. If the
-// primary does not hear it and the operator has asked its agent in vain, while Kubernetes says that this one runs, that takes less time.
+// isAway reports whether a replica has been away for too long: its agent or its mysqld. If the operator has asked its agent in vain while
+// Kubernetes says that this one runs, and the primary does not hear the replica either, that takes less time.
 func (c Cluster) isAway(replica Member, lease *Lease) bool {
-	isUnheard := lease.Lacks(replica.Name)
 	if replica.Status != nil {
-		return isUnheard && replica.Status.State == StateStarting && replica.Status.UnansweredFor >= LostAfter
+		return replica.Status.State == StateStarting && replica.Status.UnansweredFor >= LostAfter
 	}
 	soon := max(UnheardAfter, c.Limits.Unreachable)
-	return replica.UnheardFor >= LostAfter || isUnheard && replica.MissingFor >= soon
+	return replica.UnheardFor >= LostAfter || lease.Lacks(replica.Name) && replica.MissingFor >= soon
 }
 
 // holders counts the in-sync replicas that hold the whole set.

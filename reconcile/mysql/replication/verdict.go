@@ -39,24 +39,38 @@ type Check struct {
 	IsMemory bool `json:"isMemory,omitempty"`
 }
 
-// FailedFor is for how long no member has heard the primary: its agent, and the replicas in sync that answer. It is 0 if that is not known.
+// FailedFor is for how long the primary has certainly not worked: its agent, or else the replicas, have heard nothing from it. It is 0 if
+// that is not known.
 func (c Cluster) FailedFor() time.Duration {
-	var silent []time.Duration
-	if status := c.primaryStatus(); status != nil {
-		if !status.IsLate() {
-			return seconds(status.AcksShortSeconds)
-		}
-		silent = append(silent, status.UnansweredFor)
+	quiet, status := c.unheardFor(), c.primaryStatus()
+	switch {
+	case status == nil:
+		return quiet
+	case status.IsLate() && quiet > 0:
+		return min(status.UnansweredFor, quiet)
+	case status.IsLate():
+		return status.UnansweredFor
+	case status.AcksShortSeconds > 0:
+		return max(seconds(status.AcksShortSeconds), quiet)
 	}
+	return 0
+}
+
+// unheardFor is for how long all replicas in sync that answer have got nothing from the primary; 0 if one of them does, or none answers.
+func (c Cluster) unheardFor() time.Duration {
+	var quiet []time.Duration
 	for _, member := range c.replicas() {
-		if status := member.Status; status != nil && status.hearsNothing() && c.Record.Acknowledges(member.Name) {
-			silent = append(silent, status.SourceSilentFor)
+		if status := member.Status; status != nil && c.Record.Acknowledges(member.Name) {
+			if !status.hearsNothing() {
+				return 0
+			}
+			quiet = append(quiet, status.SourceSilentFor)
 		}
 	}
-	if len(silent) == 0 {
+	if len(quiet) == 0 {
 		return 0
 	}
-	return slices.Min(silent)
+	return slices.Min(quiet)
 }
 
 const (

@@ -185,16 +185,15 @@ func isForbidden(err error) bool {
 const heardLately = 2 * time.Second
 
 // agesOf returns for how long the machines of a lease's replicas have not acknowledged anything, and which of them have lately. A replica
-// whose connection is closed has no age, and neither has one of which the kernel says nothing.
+// whose connection is closed has no age, and neither has one of which the kernel says nothing. One that has just connected counts as heard.
 func (s *Supervisor) agesOf(lease Lease) (ages []time.Duration, lately string) {
 	var heard []string
 	for _, replica := range lease.Replicas {
 		age, err := s.Heard(lease.Port, replica)
-		if err != nil {
-			continue
+		if err == nil {
+			ages = append(ages, age)
 		}
-		ages = append(ages, age)
-		if age < heardLately {
+		if err == nil && age < heardLately || errors.Is(err, errNotHeard) {
 			heard = append(heard, replica.String())
 		}
 	}
