@@ -98,7 +98,7 @@ func compare(goType reflect.Type, props *apiextensionsv1.JSONSchemaProps, path s
 	switch goType {
 	case reflect.TypeFor[resource.Quantity]():
 		return expect(path, "int-or-string", props.XIntOrString, true)
-	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
+	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[mysqlv1.MicroTime]():
 		return expect(path, "format", props.Format, "date-time")
 	case reflect.TypeFor[metav1.ObjectMeta]():
 		return expect(path, "type", props.Type, "object")

@@ -24,9 +24,9 @@ import (
 
 // aCluster is in the middle of a takeover.
 func aCluster() v1.MySQLCluster {
-	at := metav1.NewMicroTime(time.Date(2026, 8, 1, 3, 4, 5, 0, time.UTC))
-	ended, lag := metav1.NewMicroTime(at.Add(-57*time.Minute)), int64(2)
-	failed := metav1.NewMicroTime(at.Add(-time.Hour - 2500*time.Millisecond))
+	at := v1.NewMicroTime(time.Date(2026, 8, 1, 3, 4, 5, 0, time.UTC))
+	ended, lag := v1.NewMicroTime(at.Add(-57*time.Minute)), int64(2)
+	failed := v1.NewMicroTime(at.Add(-time.Hour - 2500*time.Millisecond))
 	return v1.MySQLCluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: schema.Kinds()[0].GVK().GroupVersion().String(), Kind: "MySQLCluster"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
@@ -35,7 +35,7 @@ func aCluster() v1.MySQLCluster {
 			Phase: v1.PhaseFailed, ReadySummary: "1/2", FormerPrimary: "db-0", Epoch: 3, Revision: 12, RequiredAcks: 1, LeaseSeconds: 20, Selector: "app.kubernetes.io/instance=db",
 			Members: []v1.Member{{Name: "db-0", Message: "does not answer"}, {Name: "db-1", Role: v1.RoleReplica, State: "CatchingUp", LagSeconds: &lag, Version: "9.7.4"}},
 			Takeovers: []v1.Takeover{
-				{Epoch: 2, From: "db-1", To: "db-0", Message: "mysqld of the primary db-1 has not been ready", FailureTime: &failed, StartTime: metav1.NewMicroTime(at.Add(-time.Hour)), CompletionTime: &ended},
+				{Epoch: 2, From: "db-1", To: "db-0", Message: "mysqld of the primary db-1 has not been ready", FailureTime: &failed, StartTime: v1.NewMicroTime(at.Add(-time.Hour)), CompletionTime: &ended},
 				{Epoch: 3, From: "db-0", StartTime: at},
 			},
 			Conditions: []metav1.Condition{

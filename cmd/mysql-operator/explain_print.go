@@ -222,7 +222,7 @@ func printReported(out io.Writer, e mysqlcluster.Explanation) {
 		last := e.Takeovers[count-1]
 		line := fmt.Sprintf("takeover of epoch %d from %s to %s began %s ago", last.Epoch, last.From, cmp.Or(last.To, "?"), e.Time.Sub(last.StartTime.Time).Round(1e9))
 		if last.CompletionTime != nil {
-			line += fmt.Sprintf(" and took %s", last.CompletionTime.Sub(last.StartTime.Time))
+			line += "; it took over" + last.Durations()
 		}
 		lines = append(lines, line)
 	}

@@ -16,7 +16,7 @@ import (
 // aVanishedPrimary is what explain finds while nothing answers for the primary of a cluster of three.
 func aVanishedPrimary() mysqlcluster.Explanation {
 	at := metav1.NewTime(time.Date(2026, 8, 1, 3, 4, 5, 0, time.UTC))
-	ended := metav1.NewMicroTime(at.Add(-time.Hour + 3*time.Second))
+	ended := v1.NewMicroTime(at.Add(-time.Hour + 3*time.Second))
 	accepted := replication.Version{Epoch: 2, Revision: 9}
 	return mysqlcluster.Explanation{
 		Namespace: "shop", Name: "db", Time: at,
@@ -34,7 +34,7 @@ func aVanishedPrimary() mysqlcluster.Explanation {
 		Next:       mysqlcluster.Next{Changes: true, Seconds: 2, What: "another member takes over from db-1 in epoch 3", Reason: replication.ReasonReplacingPrimary, Message: "another member takes over from db-1: it does not answer"},
 		Takeover:   replication.Takeover{To: "db-0", Deferred: "db-0, which has everything, has not applied all of it yet", Seconds: 13, UntilThen: "its lease of 6 seconds must end", Loses: "no acknowledged commit"},
 		Readiness:  mysqlcluster.Readiness{Reason: replication.ReasonReplicasCatchUp, Message: "each replica has to apply what it received first"},
-		Takeovers:  []v1.Takeover{{Epoch: 2, From: "db-0", To: "db-1", StartTime: metav1.NewMicroTime(at.Add(-time.Hour)), CompletionTime: &ended}},
+		Takeovers:  []v1.Takeover{{Epoch: 2, From: "db-0", To: "db-1", StartTime: v1.NewMicroTime(at.Add(-time.Hour)), CompletionTime: &ended}},
 		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "PrimaryDown", LastTransitionTime: metav1.NewTime(at.Add(-2 * time.Second))}},
 		Unknown:    []string{"for how long db-1 has not answered the operator"},
 	}
@@ -77,7 +77,7 @@ FAILOVER READY
 
 THE STATUS SAYS
   Ready is False since 03:04:03Z: PrimaryDown
-  takeover of epoch 2 from db-0 to db-1 began 1h0m0s ago and took 3s
+  takeover of epoch 2 from db-0 to db-1 began 1h0m0s ago; it took over in 3s
 
 ONLY THE RUNNING OPERATOR KNOWS
   for how long db-1 has not answered the operator

@@ -56,32 +56,37 @@ func TestUnreachablePrimaryIsReplaced(t *testing.T) {
 	p.pausedRunsOn()
 }
 
-// TestTwoMembersAreLostInSequence: a replica of three is frozen, and leaves the record. So the other one can take over when mysqld of the
-// primary hangs. The user has asked that it continues alone.
+// TestTwoMembersAreLostInSequence: the network around one of two replicas fails, and it leaves the record. So the other one can take over
+// when mysqld of the primary hangs. Its commits wait for another member, until the user asks it to continue alone.
 func TestTwoMembersAreLostInSequence(t *testing.T) {
 	t.Parallel()
 	sample.Rotate(t, 0)
 	p := newPlace(t)
-	p.start(3, "durability: {whenReplicasLost: Continue, gracePeriodSeconds: 1}")
+	p.start(3)
 	p.isLeased()
 	w := p.startWriter()
 	p.goesOn(w)
 
-	thaw := p.freeze(p.cluster + "-2")
+	mend := p.isolate(p.cluster + "-2")
 	began := time.Now()
-	p.wait("the frozen replica to leave the record", replication.LostAfter, func(ctx context.Context) (bool, string) {
+	p.wait("the replica to leave the record", changeLimit, func(ctx context.Context) (bool, string) {
 		seen := p.field(ctx, "{.status.inSync} {.status.requiredAcks}")
 		return seen == fmt.Sprintf(`["%s-0","%s-1"] 1`, p.cluster, p.cluster), seen
 	})
-	t.Logf("the frozen replica has left after %s", time.Since(began))
+	t.Logf("cut off: the replica has left after %s", time.Since(began))
 	p.goesOn(w)
 
 	began = time.Now()
 	signal(t, p.cluster+"-0", "mysqld", syscall.SIGSTOP)
 	p.leads(1, 2)
+	p.wait("commits to wait for another member", changeLimit, func(ctx context.Context) (bool, string) {
+		seen := p.field(ctx, `{.status.conditions[?(@.type=="Durable")].reason}`)
+		return seen == "CommitsBlocked", seen
+	})
+	p.mustApply(p.manifest("replicas: 3", "durability: {whenReplicasLost: Continue}"))
 	p.goesOn(w)
-	t.Logf("the last replica takes writes after %s", time.Since(began))
-	thaw()
+	t.Logf("hung: the last replica takes writes after %s", time.Since(began))
+	mend()
 	p.settled(3)
 	w.end()
 	db := p.open(p.cluster, p.password)

@@ -164,19 +164,21 @@ func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Re
 	}
 }
 
-// suspectsAgain is how often the operator may look more often for suspectsFor: members must not be able to keep it busy.
+// suspectsAgain is how long a member must not have been suspected for the operator to hurry again: members must not keep it busy.
 const suspectsAgain = time.Minute
 
-// noteSuspicion notes since when a member has begun not to answer, at most once in suspectsAgain.
-func (r *reconciler) noteSuspicion(key types.NamespacedName, isSuspected bool, now time.Time) time.Duration {
-	if !isSuspected && !r.memory.failures.IsTimed(key, suspicion) {
+// noteSuspicion returns since when a member is suspected, shorter breaks included; 0 if none is. suspect is empty for none.
+func (r *reconciler) noteSuspicion(key types.NamespacedName, suspect string, now time.Time) time.Duration {
+	if suspect == "" {
 		return 0
 	}
-	waited := r.memory.failures.Waited(key, suspicion, now)
-	if !isSuspected && waited >= suspectsAgain {
-		r.memory.failures.End(key, suspicion)
+	timed, last := r.memory.failures, lastSuspicion(suspect)
+	if timed.IsTimed(key, last) && timed.Waited(key, last, now) >= suspectsAgain {
+		timed.End(key, suspicion(suspect))
 	}
-	return waited
+	timed.End(key, last)
+	timed.Waited(key, last, now)
+	return timed.Waited(key, suspicion(suspect), now)
 }
 
 // forgetUnheard forgets for how long members have not answered, because the operator does not ask them at present.
@@ -194,8 +196,9 @@ func unheard(member string) string { return "unheard " + member }
 // missing names one whose agent runs, as Kubernetes says.
 func missing(member string) string { return "missing " + member }
 
-// suspicion names that a member has begun not to answer.
-const suspicion = "suspicion"
+// suspicion and lastSuspicion name that a member is suspected, from the first and from the last time on.
+func suspicion(member string) string     { return "suspicion of " + member }
+func lastSuspicion(member string) string { return "last suspicion of " + member }
 
 // unfenced names a member that has not stopped acknowledging there.
 func unfenced(member string) string { return "unfenced " + member }
@@ -212,10 +215,11 @@ func (t targets) ask(ctx context.Context, at int, member *replication.Member) {
 	defer cancel()
 	status, err := t.agents.Status(ctx, agent.Target{Address: t.addresses[at], Host: member.Host})
 	switch {
+	case err == nil:
 	case errors.Is(context.Cause(ctx), errUnheard):
 		member.Unreachable = errUnheard.Error()
 		return
-	case err != nil:
+	default:
 		member.Unreachable = err.Error()
 		return
 	}

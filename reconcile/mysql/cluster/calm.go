@@ -146,7 +146,7 @@ func isAtRest(status v1.MySQLClusterStatus) bool {
 // settle returns what to remember of a cluster after a full pass that had nothing to do; nil if there was something.
 func (r passResult) settle(version string, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
 	cluster, seen := r.cluster, r.seen
-	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacksAcks() || r.lacksLease() || r.seen.suspects(cluster.Status) ||
+	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacksAcks() || r.lacksLease() || r.seen.suspect(cluster.Status) != "" ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 func TestPhasesOfTakeoversAreMeasured(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1_785_553_445, 0)
-	ended := metav1.NewMicroTime(began.Add(3 * time.Second))
+	ended := v1.NewMicroTime(began.Add(3 * time.Second))
 	runs := func(epoch int64, primary, former string, takeovers ...v1.Takeover) v1.MySQLClusterStatus {
 		return v1.MySQLClusterStatus{Epoch: epoch, Primary: primary, FormerPrimary: former, Takeovers: takeovers}
 	}

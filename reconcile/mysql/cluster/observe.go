@@ -39,7 +39,7 @@ type observed struct {
 	bundle []byte
 	// refused is why Kubernetes does not create a Pod; nil if nothing prevents it, or if Kubernetes does not report why.
 	refused *report.Problem
-	// suspectedFor is since when a member has begun not to answer.
+	// suspectedFor is for how long a member has been suspected.
 	suspectedFor time.Duration
 	// urgent is the record that must be written before the other members are asked; nil for none.
 	urgent *replication.Record
@@ -72,7 +72,7 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	r.confirmFirst(ctx, client, cluster, seen, agents)
 	all.askOthers(ctx, seen.members)
 	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)
-	seen.suspectedFor = r.noteSuspicion(keyOf(cluster), seen.suspects(cluster.Status), seen.now)
+	seen.suspectedFor = r.noteSuspicion(keyOf(cluster), seen.suspect(cluster.Status), seen.now)
 	r.memory.noteSilent(cluster, seen.members, seen.now, r.now())
 	return seen, nil
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"hash/fnv"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -136,7 +135,7 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 
 // due returns the time until something happens that no watch and no alarm reports; zero for nothing.
 func (r passResult) due() time.Duration {
-	if r.seen.suspects(r.cluster.Status) && r.seen.suspectedFor < suspectsFor {
+	if r.seen.suspect(r.cluster.Status) != "" && r.seen.suspectedFor < suspectsFor {
 		return missedEvery
 	}
 	return sooner(untilLate(r.seen), view(r.cluster, r.seen).LeaseEndsIn())
@@ -145,21 +144,23 @@ func (r passResult) due() time.Duration {
 // suspectsFor is for how long the operator looks more often at a cluster of which a member has begun not to answer.
 const suspectsFor = 5 * time.Second
 
-// suspects reports whether the primary does not answer the operator, or its mysqld does not answer the agent; or whether a replica in sync
-// does not answer, and the primary does not hear it either. A replica may take over soon, or the others do without the replica.
-func (o observed) suspects(status v1.MySQLClusterStatus) bool {
+// suspect is the primary if it does not answer the operator, or its mysqld does not answer the agent. It is a replica in sync if that does
+// not answer, and the primary does not hear it either. A replica may take over soon, or the others do without the replica. It is empty for
+// none.
+func (o observed) suspect(status v1.MySQLClusterStatus) string {
 	primary, found := memberNamed(o.members, status.Primary)
 	switch {
-	case !found:
-		return false
-	case primary.Status == nil:
-		return primary.Pod
-	case primary.Status.IsLate():
-		return true
+	case !found, primary.Status == nil && !primary.Pod:
+		return ""
+	case primary.Status == nil || primary.Status.IsLate():
+		return primary.Name
 	}
-	return slices.ContainsFunc(o.members, func(member replication.Member) bool {
-		return member.Status == nil && primary.Status.Lease.Lacks(member.Name)
-	})
+	for _, member := range o.members {
+		if member.Status == nil && primary.Status.Lease.Lacks(member.Name) {
+			return member.Name
+		}
+	}
+	return ""
 }
 
 // lacksAcks reports whether the primary gets too few acknowledgements right now.

@@ -254,30 +254,34 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 		UID: string(cluster.UID), HasContinued: hasContinued(cluster.Status, seen.now), Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
 		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
 		Request: cluster.Annotations[AnnotationReplacePrimary], WantsLease: cluster.Spec.Failover.WhenPrimaryUnreachable != v1.Wait,
-		Limits: limitsOf(cluster.Spec.Failover),
-		Durability: replication.Durability{
-			Continue: whenReplicasLost(cluster) == v1.Continue,
-			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,
-			Least:    leastAcks(cluster),
-		},
+		Limits:     limitsOf(cluster.Spec.Failover),
+		Durability: durabilityOf(cluster),
 	}
 }
 
-func whenReplicasLost(cluster v1.MySQLCluster) v1.WhenReplicasLost {
-	return cluster.Spec.Durability.For(children.WantedReplicas(cluster))
+// durabilityOf returns what happens to commits when replicas are lost.
+func durabilityOf(cluster v1.MySQLCluster) replication.Durability {
+	least := leastAcks(cluster)
+	return replication.Durability{
+		Continue: least == 0 || least < replication.FullAcks(children.WantedReplicas(cluster)),
+		Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,
+		Least:    least,
+	}
 }
 
 // leastAcks is how many acknowledgements commits wait for, whatever is lost. If a user asks for Block, it is what the number of members
-// requires, also before the members are there. Otherwise, a cluster that grows waits only for as many as it has had before.
+// requires, also before the members are there. Otherwise, it is that once all members have been in sync: a cluster that grows, or that
+// begins with the data of a backup, does not stop until its members have copied all of it.
 func leastAcks(cluster v1.MySQLCluster) int {
-	full := replication.FullAcks(children.WantedReplicas(cluster))
+	members, durability := children.WantedReplicas(cluster), cluster.Spec.Durability
+	full := replication.FullAcks(members)
 	switch {
-	case whenReplicasLost(cluster) != v1.Block:
+	case durability.For(members) != v1.Block:
 		return 0
-	case cluster.Spec.Durability.WhenReplicasLost == v1.Block, !wasCreated(cluster.Status):
+	case durability.WhenReplicasLost == v1.Block, len(cluster.Status.InSync) >= members:
 		return full
 	}
-	return min(full, int(max(cluster.Status.LeastAcks, cluster.Status.RequiredAcks)))
+	return min(full, int(cluster.Status.LeastAcks))
 }
 
 // limitsOf returns the limits that the user wants. A definition of an older release has no defaults for them.

@@ -221,7 +221,7 @@ func phase(cluster v1.MySQLCluster, writing bool, found *report.Problem) v1.Phas
 // describeDurability sets the Durable condition, and for how many replicas commits always wait.
 func (r passResult) describeDurability(status *v1.MySQLClusterStatus) {
 	now := r.cluster
-	now.Status.RequiredAcks = status.RequiredAcks
+	now.Status.InSync = status.InSync
 	status.LeastAcks = int32(leastAcks(now)) //nolint:gosec // a number of members
 	is, reason, message := r.durability()
 	conditionsOf(status).Set(conditionDurable, is, reason, message)
@@ -243,11 +243,11 @@ func (r passResult) describeFailover(status *v1.MySQLClusterStatus) {
 func (r passResult) durability() (is metav1.ConditionStatus, reason, message string) {
 	full, acks := replication.FullAcks(children.WantedReplicas(r.cluster)), r.decision.Record.RequiredAcks
 	primary := r.primaryStatus()
-	short := primary != nil && primary.AcksShortSeconds > 0
+	short, waits := primary != nil && primary.AcksShortSeconds > 0, durabilityOf(r.cluster)
 	switch {
 	case full == 0:
 		return metav1.ConditionTrue, reasonSingleMember, "a cluster of one member keeps one copy of every commit"
-	case short && acks > 0 && whenReplicasLost(r.cluster) == v1.Block:
+	case short && max(acks, waits.Least) > 0 && !waits.Continue:
 		return metav1.ConditionFalse, reasonCommitsBlocked, "commits wait for replicas that are missing (spec.durability.whenReplicasLost is Block, also if it is not set and there are three members or more)"
 	case acks >= full:
 		return metav1.ConditionTrue, reasonDurable, fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", acks)

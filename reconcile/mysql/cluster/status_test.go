@@ -120,6 +120,7 @@ func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 	blocking := func(s *scene) *scene { return wants(v1.Block, s) }
 	short := func(s *replication.Status) { s.AcksShortSeconds = 4 }
 	ready := v1.MySQLClusterStatus{Phase: v1.PhaseReady, InSync: []string{"db-0", "db-1"}}
+	whole := v1.MySQLClusterStatus{Phase: v1.PhaseReady, InSync: []string{"db-0", "db-1"}, LeastAcks: 1}
 	tests := map[string]struct {
 		scene *scene
 		want  string
@@ -130,7 +131,9 @@ func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 		"degraded":                                 {promising(healthy(t, 2).before(ready).silent(1), 0), "False CommitsNotReplicated"},
 		"half of what the size asks for":           {promising(healthy(t, 5).before(ready), 1), "False CommitsNotReplicated"},
 		"commits wait, as the user wants":          {blocking(healthy(t, 2).before(ready).silent(1)).member(0, true, short), "False CommitsBlocked"},
-		"commits of three members wait by default": {wants("", healthy(t, 3).before(ready).silent(1).silent(2)).member(0, true, short), "False CommitsBlocked"},
+		"commits of three members wait by default": {wants("", healthy(t, 3).before(whole).silent(1).silent(2)).member(0, true, short), "False CommitsBlocked"},
+		"also if the last member leads alone":      {promising(wants("", healthy(t, 3).before(whole).silent(1).silent(2)), 0).member(0, true, short), "False CommitsBlocked"},
+		"not before all members were in sync":      {wants("", healthy(t, 3).before(ready).silent(1).silent(2)).member(0, true, short), "True CommitsReplicated"},
 		"those of two do not":                      {wants("", healthy(t, 2).before(ready).silent(1)).member(0, true, short), "True CommitsReplicated"},
 		"nor those of three if the user says so":   {wants(v1.Continue, healthy(t, 3).before(ready).silent(1).silent(2)).member(0, true, short), "True CommitsReplicated"},
 		"a pause within the grace period":          {healthy(t, 2).before(ready).silent(1).member(0, true, short), "True CommitsReplicated"},

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/report"
@@ -21,7 +19,7 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 	record, all := r.decision.Record, slices.Clone(status.Takeovers)
 	isListed := len(all) > 0 && all[len(all)-1].Epoch == record.Epoch
 	if record.FormerPrimary != "" && !isListed {
-		begun := v1.Takeover{Epoch: record.Epoch, From: record.FormerPrimary, StartTime: metav1.NewMicroTime(r.seen.now), FailureTime: r.failureTime()}
+		begun := v1.Takeover{Epoch: record.Epoch, From: record.FormerPrimary, StartTime: v1.NewMicroTime(r.seen.now), FailureTime: r.failureTime()}
 		if note := r.decision.Note; note != nil {
 			begun.Message = report.Brief(note.Message, report.LongestMessage)
 		}
@@ -32,7 +30,7 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 		last := &all[len(all)-1]
 		last.To = record.Primary
 		if last.CompletionTime == nil && r.leads(record) {
-			now := metav1.NewMicroTime(r.seen.now)
+			now := v1.NewMicroTime(r.seen.now)
 			last.CompletionTime = &now
 		}
 	}
@@ -40,12 +38,12 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 }
 
 // failureTime is when the failed primary was last heard by a member; nil if that is not known.
-func (r passResult) failureTime() *metav1.MicroTime {
+func (r passResult) failureTime() *v1.MicroTime {
 	failedFor := view(r.cluster, r.seen).FailedFor()
 	if failedFor == 0 {
 		return nil
 	}
-	at := metav1.NewMicroTime(r.seen.now.Add(-failedFor))
+	at := v1.NewMicroTime(r.seen.now.Add(-failedFor))
 	return &at
 }
 

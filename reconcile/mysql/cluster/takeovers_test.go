@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -63,7 +61,7 @@ func TestAPrimaryThatContinuesIsNotReplacedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
 	attempt := func(epoch int64, to string) v1.Takeover {
-		return v1.Takeover{Epoch: epoch, From: "db-0", To: to, StartTime: metav1.NewMicroTime(began)}
+		return v1.Takeover{Epoch: epoch, From: "db-0", To: to, StartTime: v1.NewMicroTime(began)}
 	}
 	for name, test := range map[string]struct {
 		takeovers []v1.Takeover
@@ -90,9 +88,10 @@ func TestOnlyARecentTakeoverHurries(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(5000, 0)
 	takeover := func(ago time.Duration, isComplete bool) v1.MySQLClusterStatus {
-		one := v1.Takeover{StartTime: metav1.NewMicroTime(now.Add(-ago))}
+		one := v1.Takeover{StartTime: v1.NewMicroTime(now.Add(-ago))}
 		if isComplete {
-			one.CompletionTime = &metav1.MicroTime{Time: now}
+			complete := v1.NewMicroTime(now)
+			one.CompletionTime = &complete
 		}
 		return v1.MySQLClusterStatus{Takeovers: []v1.Takeover{{}, one}}
 	}

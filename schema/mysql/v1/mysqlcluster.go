@@ -277,9 +277,9 @@ type Takeover struct {
 	Message string `json:"message,omitempty"`
 	// FailureTime is when the former primary was last heard by a member; nil if that is not known. StartTime is when the operator began,
 	// CompletionTime when it saw the next primary take writes; nil before that.
-	FailureTime    *metav1.MicroTime `json:"failureTime,omitempty"`
-	StartTime      metav1.MicroTime  `json:"startTime"`
-	CompletionTime *metav1.MicroTime `json:"completionTime,omitempty"`
+	FailureTime    *MicroTime `json:"failureTime,omitempty"`
+	StartTime      MicroTime  `json:"startTime"`
+	CompletionTime *MicroTime `json:"completionTime,omitempty"`
 }
 
 // Durations says how long a complete takeover took, and for how long clients could not write, if that is known.
@@ -287,9 +287,15 @@ func (t Takeover) Durations() string {
 	if t.CompletionTime == nil {
 		return ""
 	}
-	text := " in " + t.CompletionTime.Sub(t.StartTime.Time).Round(100*time.Millisecond).String()
-	if t.FailureTime != nil {
-		text += ", after " + t.CompletionTime.Sub(t.FailureTime.Time).Round(100*time.Millisecond).String() + " without writes"
+	text := ""
+	if took := t.CompletionTime.Sub(t.StartTime.Time); took >= 0 { // the next operator's clock may be behind
+		text = " in " + took.Round(100*time.Millisecond).String()
+	}
+	if t.FailureTime == nil {
+		return text
+	}
+	if without := t.CompletionTime.Sub(t.FailureTime.Time); without >= 0 {
+		text += ", after " + without.Round(100*time.Millisecond).String() + " without writes"
 	}
 	return text
 }
