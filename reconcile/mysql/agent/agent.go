@@ -102,9 +102,10 @@ type Agent struct {
 	// mysqld is what the supervisor reported last; zero while it does not answer. wasOpen reports whether this mysqld has taken writes.
 	mysqld  supervisor.State
 	wasOpen bool
-	// isGone reports whether no mysqld runs, and startingSince is since when the member starts.
-	isGone        bool
-	startingSince time.Time
+	// isGone reports whether no mysqld runs, and startingSince is since when the member starts. closedUntil is when mysqld was certainly closed
+	// last, while the member has been starting.
+	isGone                     bool
+	startingSince, closedUntil time.Time
 	// closedStart is the start of the mysqld that the agent has closed last, so that it may be stopped; empty for none.
 	closedStart string
 	// ends counts the ends of mysqld, and followed those of which the loop knows. confirmable is the start that the operator may confirm: it
@@ -381,6 +382,8 @@ func (a *Agent) Status() replication.Status {
 		}
 	}
 	switch {
+	case status.State == replication.StateStarting && status.Closed == nil:
+		status.UnansweredFor = min(now.Sub(a.startingSince), now.Sub(a.closedUntil))
 	case status.State == replication.StateStarting:
 		status.UnansweredFor = now.Sub(a.startingSince)
 	case !a.mysqld.Stopping: // as long as its container stops, it is not late

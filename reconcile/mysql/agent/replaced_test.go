@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -243,6 +244,33 @@ func TestAMysqldThatTakesLongToAnswerIsNews(t *testing.T) {
 		<-time.After(slowAfter)
 		if now := a.Status(); now.UnansweredFor != lookEvery+slowAfter {
 			t.Errorf("it has not been asked for long, and has not answered for %s", now.UnansweredFor)
+		}
+	})
+}
+
+// TestAMysqldThatMayHaveStartedDoesNotHang: its supervisor has ended for a moment, so that nothing is known. The time before that, in which
+// it certainly took no writes, counts for the longer limit only.
+func TestAMysqldThatMayHaveStartedDoesNotHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t, newLayout(t), memberState())
+		refused := errors.New("connection refused")
+		a.mysqld = supervisor.State{Start: "one", Running: true}
+		a.unanswered(refused, followed{})
+		<-time.After(8 * time.Second)
+		a.unanswered(refused, followed{})
+		if got := a.Status(); got.Closed == nil || got.UnansweredFor != 8*time.Second {
+			t.Errorf("it is not ready: closed %v, for %s", got.Closed, got.UnansweredFor)
+		}
+		a.unsupervised(io.EOF)
+		<-time.After(time.Second)
+		if got := a.Status(); got.Closed != nil || got.UnansweredFor != time.Second {
+			t.Errorf("its supervisor has ended: closed %v, for %s", got.Closed, got.UnansweredFor)
+		}
+		a.isGone = true
+		a.unanswered(refused, followed{})
+		if got := a.Status(); got.Closed == nil || got.UnansweredFor != 9*time.Second {
+			t.Errorf("it is gone: closed %v, for %s", got.Closed, got.UnansweredFor)
 		}
 	})
 }

@@ -129,7 +129,7 @@ func (a *Agent) unanswered(err error, under followed) time.Duration {
 		a.startingSince = a.looked // as long as its container stops, it is not late
 	}
 	if a.isGone || a.mysqld.Running && !a.mysqld.Open {
-		a.status.Closed = &under.version
+		a.status.Closed, a.closedUntil = &under.version, a.looked
 	}
 	a.status.Message = "mysqld does not answer: " + err.Error()
 	if a.mysqld.Ended != "" {

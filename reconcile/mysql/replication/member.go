@@ -188,7 +188,7 @@ type Status struct {
 	// Boot is the token that an assignment must repeat.
 	Boot string `json:"boot"`
 	// UnansweredFor is for how long mysqld has not answered its agent: since State has been StateStarting, or since its last answer if the next
-	// one is late.
+	// one is late. While a member starts, and mysqld may take writes for all that is known, only that time counts.
 	UnansweredFor time.Duration `json:"unansweredFor,omitempty"`
 	// Closed is set while mysqld certainly takes no writes: it does not run, or refuses them. It is the version of the record that the member
 	// followed before the agent saw that; zero if it followed none.
