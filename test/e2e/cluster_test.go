@@ -38,8 +38,9 @@ func (p *place) checkReplication() {
 	p.t.Helper()
 	write, read := p.open(p.cluster, p.password), p.open(p.cluster+"-read", p.password)
 	p.exec(write, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1), (2), (3)")
+	read.SetMaxIdleConns(0) // the Service has just changed from the primary to the replica, and a connection would stay where it is
+	p.waitValue(read, "SELECT @@GLOBAL.super_read_only", "1", answerLimit)
 	p.waitValue(read, "SELECT COUNT(*) FROM shop.orders", "3", answerLimit)
-	p.isValue(read, "SELECT @@GLOBAL.super_read_only", "1")
 	p.isValue(read, "SELECT @@GLOBAL.rpl_semi_sync_replica_enabled", "1")
 	p.isValue(read, "SELECT SSL_ALLOWED FROM performance_schema.replication_connection_configuration", "YES")
 	p.isValue(read, "SELECT SSL_CA_FILE <> '' FROM performance_schema.replication_connection_configuration", "1")
