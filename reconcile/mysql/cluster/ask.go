@@ -56,7 +56,7 @@ type asker interface {
 const (
 	// promptly is how soon a primary usually answers.
 	promptly = agentTimeout / 8
-	// atLeast is how long a pass waits at least for a primary that no replica hears, and at most for a replica that the primary does not hear.
+	// atLeast is how long a pass waits at least for a primary that no replica hears.
 	atLeast = agentTimeout / 4
 )
 
@@ -96,16 +96,16 @@ func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
 
 // hearNothing asks whether replicas in sync answer, and none of those gets anything from the primary.
 func (t targets) hearNothing(ctx context.Context, members []replication.Member) bool {
-	t.limit = atMost(t.limit, func(string) bool { return true })
+	t.limit = shorter(t.limit, func(string) bool { return true })
 	t.askOthers(ctx, members)
 	return replication.HearNothing(members, t.inSync)
 }
 
-// atMost returns limits that are not longer than atLeast for some members.
-func atMost(limit func(string) time.Duration, isShort func(string) bool) func(string) time.Duration {
+// shorter returns limits that are shorter for some members.
+func shorter(limit func(string) time.Duration, isShort func(string) bool) func(string) time.Duration {
 	return func(member string) time.Duration {
 		if isShort(member) {
-			return min(limit(member), atLeast)
+			return limit(member) / 4
 		}
 		return limit(member)
 	}
@@ -114,7 +114,7 @@ func atMost(limit func(string) time.Duration, isShort func(string) bool) func(st
 // askOthers fills in the reports of the other members, in parallel.
 func (t targets) askOthers(ctx context.Context, members []replication.Member) {
 	if primary, found := memberNamed(members, t.primary); found && primary.Status != nil {
-		t.limit = atMost(t.limit, primary.Status.Lease.Lacks)
+		t.limit = shorter(t.limit, primary.Status.Lease.Lacks) // the others soon do without them
 	}
 	var all sync.WaitGroup
 	for i := range members {

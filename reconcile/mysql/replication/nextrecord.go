@@ -127,7 +127,7 @@ const (
 	// LostAfter is how long a member may not answer before the others do without it. It is longer than a Pod takes to restart.
 	LostAfter = 30 * time.Second
 	// UnheardAfter is the least for a replica that the primary does not hear either, and whose Pod is not about to start or to end.
-	UnheardAfter = 3 * time.Second
+	UnheardAfter = 2 * time.Second
 )
 
 // isLost reports whether a replica has been away for so long that the others should do without it. Otherwise it would count among the
