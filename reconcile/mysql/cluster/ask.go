@@ -30,8 +30,10 @@ type targets struct {
 
 // limits returns how long a pass waits for each member's answer.
 func (r *reconciler) limits(cluster v1.MySQLCluster, now time.Time) func(string) time.Duration {
+	status := cluster.Status
+	needsAnswer := status.FormerPrimary != "" && status.LeaseSeconds == 0 // nothing else says that it takes no writes
 	return func(member string) time.Duration {
-		isReplaced := hurries(cluster.Status, now) && cluster.Status.LeaseSeconds > 0 && cluster.Status.Takeovers[len(cluster.Status.Takeovers)-1].From == member
+		isReplaced := hurries(status, now) && !needsAnswer && status.Takeovers[len(status.Takeovers)-1].From == member
 		return timeoutOf(isReplaced, r.memory.failures.IsTimed(keyOf(cluster), unheard(member)))
 	}
 }

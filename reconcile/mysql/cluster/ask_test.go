@@ -18,7 +18,7 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	now := time.Now()
 	r := &reconciler{memory: newMemory(), now: func() time.Time { return now }}
 	cluster := aCluster(3)
-	cluster.Status.Primary, cluster.Status.LeaseSeconds = "db-0", 3
+	cluster.Status.Primary = "db-0"
 	for _, member := range []string{"db-0", "db-1"} {
 		r.memory.failures.Waited(keyOf(cluster), unheard(member), now)
 	}
@@ -35,8 +35,10 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	waits("during a takeover", "db-0", 50*time.Millisecond)
 	waits("during a takeover", "db-1", time.Second)
 	waits("during a takeover", "db-2", 2*time.Second)
-	cluster.Status.LeaseSeconds = 0
+	cluster.Status.Primary, cluster.Status.FormerPrimary = "", "db-0"
 	waits("during a takeover that needs its answer", "db-0", time.Second)
+	cluster.Status.LeaseSeconds = 3
+	waits("during one that waits for the end of its lease", "db-0", 50*time.Millisecond)
 }
 
 // TestAPrimaryThatMissesALookIsSoonAskedAgain: one request may be lost, and a takeover waits for the second.
