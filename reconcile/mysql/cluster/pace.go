@@ -21,7 +21,7 @@ const (
 	stepEvery = time.Second
 	calmEvery = 10 * time.Second
 	helpEvery = 5 * time.Second
-	// missedEvery is how soon to look again at a primary that has begun not to answer.
+	// missedEvery is how soon to look again at a member that has begun not to answer.
 	missedEvery = 200 * time.Millisecond
 	// As long as nothing changes and no member answers, the time between two looks grows up to a limit. It doubles up to unwatchedLimit if
 	// no watch reports the end of the problem, and grows fourfold up to watchedLimit if one does.

@@ -247,7 +247,7 @@ func (r passResult) durability() (is metav1.ConditionStatus, reason, message str
 	switch {
 	case full == 0:
 		return metav1.ConditionTrue, reasonSingleMember, "a cluster of one member keeps one copy of every commit"
-	case short && max(acks, waits.Least) > 0 && !waits.Continue:
+	case short && (waits.Least > acks || acks > 0 && !waits.Continue):
 		return metav1.ConditionFalse, reasonCommitsBlocked, "commits wait for replicas that are missing (spec.durability.whenReplicasLost is Block, also if it is not set and there are three members or more)"
 	case acks >= full:
 		return metav1.ConditionTrue, reasonDurable, fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", acks)

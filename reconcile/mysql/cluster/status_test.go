@@ -133,6 +133,7 @@ func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 		"commits wait, as the user wants":          {blocking(healthy(t, 2).before(ready).silent(1)).member(0, true, short), "False CommitsBlocked"},
 		"commits of three members wait by default": {wants("", healthy(t, 3).before(whole).silent(1).silent(2)).member(0, true, short), "False CommitsBlocked"},
 		"also if the last member leads alone":      {promising(wants("", healthy(t, 3).before(whole).silent(1).silent(2)), 0).member(0, true, short), "False CommitsBlocked"},
+		"also while three members grow to five":    {promising(wants("", healthy(t, 5).before(whole).silent(1).silent(2).silent(3).silent(4)), 0).member(0, true, short), "False CommitsBlocked"},
 		"not before all members were in sync":      {wants("", healthy(t, 3).before(ready).silent(1).silent(2)).member(0, true, short), "True CommitsReplicated"},
 		"those of two do not":                      {wants("", healthy(t, 2).before(ready).silent(1)).member(0, true, short), "True CommitsReplicated"},
 		"nor those of three if the user says so":   {wants(v1.Continue, healthy(t, 3).before(ready).silent(1).silent(2)).member(0, true, short), "True CommitsReplicated"},

@@ -435,9 +435,9 @@ func TestNoEvidenceSoonAfterTheMachineStarted(t *testing.T) {
 	}
 }
 
-// TestTheAgentLearnsThatALeaseEnds: at once, so that the operator can extend it.
-func TestTheAgentLearnsThatALeaseEnds(t *testing.T) {
-	t.Parallel()
+// runPrimary runs a primary that hears one replica and has a lease of an hour.
+func runPrimary(t *testing.T) (*container, State) {
+	t.Helper()
 	c := run(t, serving, 0)
 	now := c.nth(1)
 	c.ready()
@@ -447,6 +447,13 @@ func TestTheAgentLearnsThatALeaseEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.until("it lasts", func(now State) bool { return !now.LeaseEnds && now.Heard == replicaOne })
+	return c, now
+}
+
+// TestTheAgentLearnsThatALeaseEnds: at once, so that the operator can extend it.
+func TestTheAgentLearnsThatALeaseEnds(t *testing.T) {
+	t.Parallel()
+	c, now := runPrimary(t)
 	c.skip(MayAge)
 	c.until("it ends", func(now State) bool { return now.LeaseEnds && now.Heard == "" })
 	c.hear(0, replicaOne, replicaTwo)
@@ -470,15 +477,7 @@ func TestTheAgentLearnsThatALeaseEnds(t *testing.T) {
 // TestTheAgentLearnsThatALeaseEndsAlthoughTheKernelHangs: the operator can confirm the primary without a look at connections.
 func TestTheAgentLearnsThatALeaseEndsAlthoughTheKernelHangs(t *testing.T) {
 	t.Parallel()
-	c := run(t, serving, 0)
-	now := c.nth(1)
-	c.ready()
-	c.tells(Open, now.Start)
-	c.hear(0, replicaOne)
-	if _, err := c.leads(now.Start, 1, time.Hour, nil); err != nil {
-		t.Fatal(err)
-	}
-	c.until("it lasts", func(now State) bool { return !now.LeaseEnds && now.Heard == replicaOne })
+	c, now := runPrimary(t)
 	hangs := make(chan struct{})
 	c.mu.Lock()
 	c.hold = func() { <-hangs }
