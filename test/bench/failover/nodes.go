@@ -182,16 +182,24 @@ func obstacleFor(one fault, primary pod, own, operators []pod) string {
 	return ""
 }
 
-// moveLeader deletes the Pod of the leading operator until another one leads where the fault needs it. A Pod that ends gives the Lease up.
+// leadsFor is for how long an operator has led before its node fails: the others must have seen and asked it.
+const leadsFor = 8 * time.Second
+
+// moveLeader deletes the Pod of the leading operator until another one leads where the fault needs it, and has done so for some time. A Pod
+// that ends gives the Lease up.
 func (b *bench) moveLeader(ctx context.Context, one fault, primary string) error {
-	var deleted string
+	var deleted, leads string
+	var since time.Time
 	return kube.Wait(ctx, "another operator to lead", operatorLimit, func(ctx context.Context) (bool, string) {
 		leading, err := b.leadingOperator(ctx)
 		if err != nil {
 			return false, err.Error() // for a moment, none leads
 		}
+		if leading.name != leads {
+			leads, since = leading.name, time.Now()
+		}
 		if one.fits(leading.node, primary) {
-			return true, ""
+			return time.Since(since) >= leadsFor, leading.name + " has led only for a moment"
 		}
 		if leading.name != deleted {
 			deleted = leading.name
