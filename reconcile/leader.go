@@ -23,16 +23,18 @@ const endingTime = 5 * time.Second
 
 // campaign takes part in leader election, runs passes while this process is the leader, and repeats this until ctx ends.
 //
-// Leader election is no fence: a process that stalls may act after its Lease expired, until it reads the Lease again. Passes do not overlap
-// if they respect their context and no process stalls. So decisions that must not be made twice have their own preconditions. Clocks need
-// not agree: each process only measures how long a Lease has not changed (client-go, package leaderelection).
+// Leader election is no fence: a process that stalls may act after its Lease expired, or was taken over (leaderFails), until it reads the
+// Lease again. Passes do not overlap if they respect their context and no process stalls. So decisions that must not be made twice have
+// their own preconditions. Clocks need not agree: each process only measures how long a Lease has not changed (client-go, package
+// leaderelection).
 func (m *Manager) campaign(ctx context.Context) error {
-	lock, err := m.lock()
+	client, err := m.leases()
 	if err != nil {
 		return err
 	}
+	lock := &lease{Interface: m.lock(client), logger: m.config.Logger}
 	for ctx.Err() == nil {
-		if err := m.runElection(ctx, lock); err != nil {
+		if err := m.runElection(ctx, lock, m.lock(client)); err != nil {
 			return err
 		}
 	}
@@ -41,7 +43,9 @@ func (m *Manager) campaign(ctx context.Context) error {
 
 // runElection takes part in one election and runs the term that follows. client-go's elector can release the Lease itself when its context
 // ends, but it does so before running passes have ended. Here the order is: end the passes, stop renewing, release the Lease.
-func (m *Manager) runElection(ctx context.Context, lock *lease) error {
+//
+// While this process is a standby, it watches the leader, and begins the next election at once when that one has failed.
+func (m *Manager) runElection(ctx context.Context, lock *lease, reader resourcelock.Interface) error {
 	lock.hold = newHold(m.config.RenewDeadline + m.config.RetryPeriod)
 	defer lock.hold.release()
 	// The elector would log one line for each attempt. The type lease logs what matters.
@@ -70,9 +74,13 @@ func (m *Manager) runElection(ctx context.Context, lock *lease) error {
 		elector.Run(renewing)
 	}()
 
+	failed, stopWatching := m.watchLeader(ctx, lock, reader)
+	defer stopWatching()
 	select {
 	case <-elected:
+		stopWatching()
 		err = m.work(ctx, lock.hold.ended)
+	case <-failed:
 	case <-retired:
 	case <-ctx.Done():
 	}
@@ -181,9 +189,9 @@ func happens(event <-chan struct{}, within time.Duration) bool {
 	}
 }
 
-// lock makes the Lease's client. Its requests are not limited by MaxRequests. Its timeout is short enough for two attempts before the Lease
-// expires.
-func (m *Manager) lock() (*lease, error) {
+// leases makes the client for the Lease. Its requests are not limited by MaxRequests. Its timeout is short enough for two attempts before
+// the Lease expires.
+func (m *Manager) leases() (*coordinationv1.CoordinationV1Client, error) {
 	config := instrument(m.config.Rest, m.metrics, 0)
 	config.UserAgent = m.rest.UserAgent
 	config.Timeout = max(time.Second, m.config.RenewDeadline/2)
@@ -191,11 +199,15 @@ func (m *Manager) lock() (*lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the lease: %w", err)
 	}
-	return &lease{logger: m.config.Logger, Interface: &resourcelock.LeaseLock{
+	return leases, nil
+}
+
+func (m *Manager) lock(client *coordinationv1.CoordinationV1Client) resourcelock.Interface {
+	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: m.config.LeaseNamespace, Name: LeaseName},
-		Client:     leases,
+		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: m.config.Identity},
-	}}, nil
+	}
 }
 
 // release gives up the Lease if this process holds it, so that the next leader need not wait until it expires.

@@ -71,6 +71,11 @@ type lease struct {
 	// answered is true if the Lease was read since then. The next call shows whether it can also be written: if the elector need not write,
 	// or the write succeeds, the failure is over.
 	answered bool
+
+	mu   sync.Mutex
+	seen sighting
+	// abandoned is the content of a Lease whose holder has failed: the elector may acquire it. Empty for none.
+	abandoned string
 }
 
 // Get implements resourcelock.Interface.
@@ -84,10 +89,52 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 		return record, raw, err
 	}
 	l.answered = true
-	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
+	if err != nil {
+		return record, raw, err
+	}
+	if record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
 		l.hold.lostToOther()
 	}
-	return record, raw, err
+	if l.sees(record, raw) {
+		released := *record
+		released.HolderIdentity = ""
+		record = &released
+	}
+	return record, raw, nil
+}
+
+// sees notes the Lease as it was read, and reports whether its holder has failed since it wrote this content.
+func (l *lease) sees(record *resourcelock.LeaderElectionRecord, raw []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = l.seen.reading(record.HolderIdentity, string(raw), time.Now())
+	return l.abandoned != "" && string(raw) == l.abandoned
+}
+
+func (l *lease) sighting() sighting {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen
+}
+
+// answeredBy notes that the leader of this identity has answered.
+func (l *lease) answeredBy(leader string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen.leader == leader {
+		l.seen.answered = now
+	}
+}
+
+// takeOver lets the elector acquire the Lease as it was read last, if its holder has failed.
+func (l *lease) takeOver(now time.Time, retryPeriod time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.seen.hasFailed(now, retryPeriod) {
+		return false
+	}
+	l.abandoned = l.seen.lease
+	return true
 }
 
 // Create implements resourcelock.Interface.

@@ -51,6 +51,9 @@ type Config struct {
 	Identity string
 	// Leading runs concurrently with the passes while this process is the leader; its context ends with them. Nil means nothing.
 	Leading func(ctx context.Context, m *Manager)
+	// Ask asks the leader of this Identity whether it runs, and returns an error if it does not answer in time. With it, a standby takes the
+	// Lease over from a leader that has failed within seconds. Nil: the Lease must expire.
+	Ask func(ctx context.Context, identity string) error
 	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election. Defaults 15 s, 10 s and 2 s. When the Lease is
 	// lost, passes must end within LeaseDuration minus the sum of the other two.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration

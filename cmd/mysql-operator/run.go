@@ -164,10 +164,14 @@ func (o operator) operate(ctx context.Context, care *definitionManager, closed g
 	if err != nil {
 		return err
 	}
+	askLeader, err := own.asksLeader(o.cluster, o.options.healthAddress)
+	if err != nil {
+		return err
+	}
 	manager, err := reconcile.New(reconcile.Config{
 		Rest: o.cluster.rest, Namespaces: o.options.namespaces, LeaderElect: o.options.leaderElect, LeaseNamespace: o.cluster.namespace,
 		Logger: o.log, Registry: o.registry, Version: programVersion(), Leading: care.lead,
-		Identity: own.identity,
+		Identity: own.identity, Ask: askLeader,
 	}, made)
 	if err != nil {
 		return err

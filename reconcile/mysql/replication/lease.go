@@ -37,7 +37,7 @@ const (
 	// confirm a primary without replicas.
 	ShortLeaseSeconds = 3
 	// LongLeaseSeconds is for a primary that needs all its replicas, or else the operator. The machine of a replica may fail together with
-	// the operator's leader, and the next leader begins after 15 seconds.
+	// the operator's leader, and the next leader may begin after 15 seconds.
 	LongLeaseSeconds = 20
 	// leaseMargin is for the supervisor to look, which it does four times a second, and for mysqld to end. Clocks may also differ by
 	// leaseSeconds / clockPart.

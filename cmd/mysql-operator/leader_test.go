@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+func TestAStandbyAsksTheLeader(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		uid, address string
+		health       func(http.ResponseWriter, *http.Request)
+		want         string
+	}{
+		"it answers":             {uid: "one", address: "127.0.0.1", health: func(http.ResponseWriter, *http.Request) {}},
+		"its Pod was replaced":   {uid: "two", address: "127.0.0.1", want: "no Pod of this identity"},
+		"its Pod has no address": {uid: "one", want: "no Pod of this identity"},
+		"it refuses":             {uid: "one", address: "127.0.0.1", health: http.NotFound, want: "404"},
+		"a stranger has its address, and lies": {uid: "one", address: "127.0.0.1", want: "302", health: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "operator-a", UID: types.UID(test.uid)}, Status: corev1.PodStatus{PodIP: test.address}}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case "/api/v1/namespaces/home/pods/operator-a":
+					w.Header().Set("Content-Type", "application/json")
+					if err := json.NewEncoder(w).Encode(pod); err != nil {
+						t.Error(err)
+					}
+				case "/healthz":
+					test.health(w, r)
+				default:
+					t.Errorf("asked for %s", r.URL.Path)
+				}
+			}))
+			defer server.Close()
+			address, err := url.Parse(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask, err := self{identity: "operator-b_three"}.asksLeader(connection{rest: &rest.Config{Host: server.URL}, namespace: "home"}, ":"+address.Port())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = ask(t.Context(), "operator-a_one")
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAnOperatorWithoutAPodAsksNoLeader(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ identity, health string }{
+		"it runs outside of a Pod": {health: ":8081"},
+		"it serves no health":      {identity: "operator-b_three"},
+	} {
+		if ask, err := (self{identity: test.identity}).asksLeader(connection{rest: &rest.Config{}}, test.health); ask != nil || err != nil {
+			t.Errorf("%s: it asks: %v, %v", name, ask != nil, err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+func TestALeaderFailsIfItNeitherAnswersNorRenews(t *testing.T) {
+	t.Parallel()
+	const retry = 2 * time.Second
+	second := func(at float64) time.Time { return time.Time{}.Add(time.Hour + time.Duration(at*float64(time.Second))) }
+	both := sighting{}.reading("first", "renewed at 0", second(0))
+	both.answered = second(0.5)
+	silent := sighting{}.reading("first", "renewed at 0", second(0))
+	tests := map[string]struct {
+		seen sighting
+		at   float64
+		want bool
+	}{
+		"it has neither answered nor renewed for long": {seen: both, at: 2.5, want: true},
+		"it answered a moment ago":                     {seen: both, at: 2.4},
+		"its next renewal may still come":              {seen: both.reading("first", "renewed at 1", second(1)), at: 3.2},
+		"its next renewal did not come":                {seen: both.reading("first", "renewed at 1", second(1)), at: 3.3, want: true},
+		"the standby has read the same Lease again":    {seen: both.reading("first", "renewed at 0", second(2)), at: 2.5, want: true},
+		"it has never answered":                        {seen: silent, at: 60},
+		"another leader was elected meanwhile":         {seen: both.reading("third", "renewed at 2", second(2)), at: 60},
+		"the Lease has no holder":                      {seen: both.reading("", "released", second(2)), at: 60},
+		"nothing was read yet":                         {at: 60},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.seen.hasFailed(second(test.at), retry); got != test.want {
+				t.Errorf("has failed: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// oneLease is a Lease whose content the test sets.
+type oneLease struct {
+	scriptedLock
+	content string
+}
+
+func (o *oneLease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: o.holder}, []byte(o.content), o.err
+}
+
+func TestAStandbyTakesOverOnlyTheLeaseThatItHasSeen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var isSilent atomic.Bool
+		m := &Manager{config: Config{Identity: "us", RetryPeriod: 2 * time.Second, Logger: logr.Discard(), Ask: func(context.Context, string) error {
+			if isSilent.Load() {
+				return errors.New("no answer")
+			}
+			return nil
+		}}}
+		stored := &oneLease{scriptedLock: scriptedLock{holder: "first"}, content: "renewed at 0"}
+		lock := &lease{Interface: stored, logger: logr.Discard(), hold: newHold(time.Hour)}
+		holder := func() string {
+			record, _, err := lock.Get(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return record.HolderIdentity
+		}
+		holder()
+		failed, end := m.watchLeader(t.Context(), lock, stored)
+		defer end()
+		<-time.After(10 * time.Second)
+		select {
+		case <-failed:
+			t.Fatal("a leader that answers has failed")
+		default:
+		}
+		isSilent.Store(true)
+		began := time.Now()
+		<-failed
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("the standby took %s to see that the leader has failed", took)
+		}
+		if who := holder(); who != "" {
+			t.Errorf("the elector is to wait for %q", who)
+		}
+		stored.content = "renewed at 15"
+		if who := holder(); who != "first" {
+			t.Errorf("the elector takes over a Lease of %q that was renewed since", who)
+		}
+	})
+}
+
+func TestAStandbyDoesNotTakeOverALeaseThatItCannotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		m := &Manager{config: Config{Identity: "us", RetryPeriod: 2 * time.Second, Logger: logr.Discard(), Ask: func(context.Context, string) error {
+			asked++
+			if asked == 1 {
+				return nil
+			}
+			return errors.New("no answer")
+		}}}
+		stored := &oneLease{scriptedLock: scriptedLock{holder: "first"}, content: "renewed at 0"}
+		lock := &lease{Interface: stored, logger: logr.Discard(), hold: newHold(time.Hour)}
+		if _, _, err := lock.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stored.err = errors.New("the API server does not answer")
+		failed, end := m.watchLeader(t.Context(), lock, stored)
+		<-time.After(time.Minute)
+		select {
+		case <-failed:
+			t.Error("the standby takes over a Lease of which it knows only an old content")
+		default:
+		}
+		end()
+	})
+}
