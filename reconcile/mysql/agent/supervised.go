@@ -100,7 +100,7 @@ func (a *Agent) hasEnded(message string) {
 	// The next start is like the first: recovery takes as long as it takes, and the probes must not interrupt it.
 	a.answered, a.hung = time.Time{}, time.Time{}
 	a.status.Boot, a.wasOpen = rand.Text(), false
-	a.status.LockedOut, a.status.TLS = nil, ""
+	a.status.LockedOut, a.status.ReplicaSideDisabled, a.status.TLS = nil, nil, ""
 	a.forgetAnswers()
 	a.status.Message = message
 	a.ends++

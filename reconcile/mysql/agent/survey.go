@@ -49,7 +49,7 @@ func (s *survey) left(now time.Time, prepared []string) *int {
 	return &left
 }
 
-// maintainSurvey looks at transactions and accounts periodically.
+// maintainSurvey looks at transactions, scheduled events and accounts periodically.
 func (a *Agent) maintainSurvey(ctx context.Context) {
 	now := time.Now()
 	if now.Sub(a.survey.last) < surveyEvery {
@@ -75,6 +75,7 @@ func (a *Agent) maintainSurvey(ctx context.Context) {
 	stand := a.status.Transactions.CommitWaitSeconds // maintainCommits updates it more often
 	a.status.Transactions = transactionsOf(seen, a.survey.left(now, seen.Prepared))
 	a.status.Transactions.CommitWaitSeconds = stand
+	a.status.ReplicaSideDisabled = &seen.ReplicaSideDisabled
 }
 
 // surveyAccounts finds the accounts to which no client can log in. If that fails, the last result since mysqld's start remains.

@@ -49,6 +49,8 @@ type stableReport struct {
 	disk                replication.DiskLevel
 	// left reports whether transactions are left prepared, knowsLeft whether the member knows.
 	left, knowsLeft bool
+	// events reports whether scheduled events do not run, knowsEvents whether the member knows.
+	events, knowsEvents bool
 }
 
 func steadyOf(member replication.Member) stableReport {
@@ -56,11 +58,12 @@ func steadyOf(member replication.Member) stableReport {
 		return stableReport{refused: member.Unreachable}
 	}
 	status := *member.Status
-	left := status.Transactions.Left
+	left, events := status.Transactions.Left, status.ReplicaSideDisabled
 	return stableReport{
 		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
 		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), tls: status.TLS, tables: tablesOf(status), barred: lockedOutOf(status),
 		disk: status.Disk.Level, left: left != nil && *left > 0, knowsLeft: left != nil,
+		events: events != nil && *events > 0, knowsEvents: events != nil,
 	}
 }
 

@@ -95,7 +95,7 @@ func (r passResult) allTellOfDisk() bool {
 // one when the message changes.
 func warningEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
-	for _, kind := range []string{conditionOvercommitted, conditionDisk, conditionPrepared, conditionPrimaryFirst, conditionUpgrade} {
+	for _, kind := range []string{conditionOvercommitted, conditionDisk, conditionPrepared, conditionEvents, conditionPrimaryFirst, conditionUpgrade} {
 		was, is := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(after.Conditions, kind)
 		isAsked := kind == conditionOvercommitted || kind == conditionPrimaryFirst
 		if is == nil || was != nil && was.Reason == is.Reason && (!isAsked || was.Message == is.Message) {

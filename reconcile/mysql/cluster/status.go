@@ -47,6 +47,7 @@ func (r passResult) status() v1.MySQLClusterStatus {
 	describeMemory(&status, r.cluster)
 	r.describeDisk(&status)
 	describePrepared(&status, r.primaryStatus())
+	describeEvents(&status, r.primaryStatus())
 	r.describeRoll(&status)
 	r.describeTables(&status)
 	return status

@@ -250,6 +250,9 @@ type Status struct {
 	LockedOut *Accounts `json:"barred,omitempty"`
 	// Transactions is the last observation, at most a minute old while mysqld answers.
 	Transactions Transactions `json:"transactions,omitzero"`
+	// ReplicaSideDisabled is how many scheduled events do not run on this primary, because they were created or altered on a former one. It is
+	// nil until the agent has looked.
+	ReplicaSideDisabled *int `json:"replicaSideDisabled,omitempty"`
 	// TLS identifies the certificate files that mysqld and the agent use (agent.TLSDigest); empty while they are not known.
 	TLS string `json:"tls,omitempty"`
 }
