@@ -16,5 +16,5 @@
 //   - The engine does not send a write that would change nothing: in a steady state it writes nothing (apply.go, status.go, events.go).
 //   - The engine never takes over what another controller owns (ForeignError).
 //   - A pass that hangs, fails or panics affects only its own object (controller.go).
-//   - Only the leader makes passes; the next leader starts after the last pass of the old one ended (leader.go).
+//   - Only the leader makes passes; the next one starts after the last pass of the old one ended, unless that one has failed (leader.go).
 package reconcile

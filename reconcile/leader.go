@@ -24,9 +24,9 @@ const endingTime = 5 * time.Second
 // campaign takes part in leader election, runs passes while this process is the leader, and repeats this until ctx ends.
 //
 // Leader election is no fence: a process that stalls may act after its Lease expired, or was taken over (leaderFails), until it reads the
-// Lease again. Passes do not overlap if they respect their context and no process stalls. So decisions that must not be made twice have
-// their own preconditions. Clocks need not agree: each process only measures how long a Lease has not changed (client-go, package
-// leaderelection).
+// Lease again. Passes do not overlap if they respect their context, no process stalls, and none is cut off from the API server and a
+// standby at once. So decisions that must not be made twice have their own preconditions. Clocks need not agree: each process only
+// measures how long a Lease has not changed (client-go, package leaderelection).
 func (m *Manager) campaign(ctx context.Context) error {
 	client, err := m.leases()
 	if err != nil {
@@ -152,8 +152,8 @@ func (m *Manager) finished(ctx context.Context, ended, lost <-chan struct{}) boo
 	return false
 }
 
-// endingTime returns how long passes may take to end after their context is cancelled. No other process is elected until the Lease expires,
-// which is later than the end of this process's hold.
+// endingTime returns how long passes may take to end after their context is cancelled. Unless this process has failed, no other one is
+// elected until the Lease expires, which is later than the end of this process's hold.
 func (m *Manager) endingTime(lost <-chan struct{}) time.Duration {
 	if lost == nil {
 		return endingTime

@@ -68,9 +68,9 @@ type lease struct {
 
 	// failing is the time since when the Lease cannot be read or written; zero while it can.
 	failing time.Time
-	// answered is true if the Lease was read since then. The next call shows whether it can also be written: if the elector need not write,
+	// wasRead is true if the Lease was read since then. The next call shows whether it can also be written: if the elector need not write,
 	// or the write succeeds, the failure is over.
-	answered bool
+	wasRead bool
 
 	mu   sync.Mutex
 	seen sighting
@@ -80,7 +80,7 @@ type lease struct {
 
 // Get implements resourcelock.Interface.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	if l.answered {
+	if l.wasRead {
 		l.recovered()
 	}
 	record, raw, err := l.Interface.Get(ctx)
@@ -88,7 +88,7 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 		l.failed(ctx, err)
 		return record, raw, err
 	}
-	l.answered = true
+	l.wasRead = true
 	if err != nil {
 		return record, raw, err
 	}
@@ -111,10 +111,17 @@ func (l *lease) sees(record *resourcelock.LeaderElectionRecord, raw []byte) bool
 	return l.abandoned != "" && string(raw) == l.abandoned
 }
 
-func (l *lease) sighting() sighting {
+func (l *lease) lastSighting() sighting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seen
+}
+
+// forget forgets what this process has seen of another leader: when it stands by again, that is old.
+func (l *lease) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = sighting{}
 }
 
 // answeredBy notes that the leader of this identity has answered.
@@ -126,11 +133,12 @@ func (l *lease) answeredBy(leader string, now time.Time) {
 	}
 }
 
-// takeOver lets the elector acquire the Lease as it was read last, if its holder has failed.
+// takeOver lets the elector acquire the Lease as it was read last, if its holder has failed. It does so once for each content: another
+// time would end the election that acquires the Lease.
 func (l *lease) takeOver(now time.Time, retryPeriod time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.seen.hasFailed(now, retryPeriod) {
+	if l.seen.lease == l.abandoned || !l.seen.hasFailed(now, retryPeriod) {
 		return false
 	}
 	l.abandoned = l.seen.lease
@@ -152,6 +160,7 @@ func (l *lease) write(ctx context.Context, record resourcelock.LeaderElectionRec
 	err := send(ctx, record)
 	if err == nil {
 		l.recovered()
+		l.forget()
 		l.hold.renewed(sent)
 		return nil
 	}
@@ -164,7 +173,7 @@ func (l *lease) write(ctx context.Context, record resourcelock.LeaderElectionRec
 
 // failed logs the first of successive failures. The elector retries every few seconds; one line for an outage is enough.
 func (l *lease) failed(ctx context.Context, err error) {
-	l.answered = false
+	l.wasRead = false
 	if ctx.Err() != nil || !l.failing.IsZero() {
 		return
 	}
@@ -173,7 +182,7 @@ func (l *lease) failed(ctx context.Context, err error) {
 }
 
 func (l *lease) recovered() {
-	l.answered = false
+	l.wasRead = false
 	if l.failing.IsZero() {
 		return
 	}

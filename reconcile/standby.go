@@ -11,9 +11,10 @@ import (
 // A standby takes over the Lease of a leader that has failed before the Lease expires. Both of these must be true:
 //
 //   - The leader answered this process before (Config.Ask), and has not done so for a retry period.
-//   - The leader has not renewed the Lease for longer than a retry period, which is the time between two renewals.
+//   - The leader has not renewed the Lease for longer than a retry period. A leader waits for that time after each renewal.
 //
-// So a leader that only the standby cannot reach stays the leader, and so does one that cannot reach the API server.
+// So a leader that only the standby cannot reach stays the leader as long as it renews the Lease in time, and one that cannot reach the API
+// server as long as it answers.
 
 const (
 	// asksPerRetry is how often a standby asks the leader in each retry period.
@@ -48,8 +49,8 @@ func (s sighting) hasFailed(now time.Time, retryPeriod time.Duration) bool {
 	return isSilent && now.Sub(s.renewed) >= retryPeriod+retryPeriod/retryPart
 }
 
-// watchLeader watches the leader until the returned function is called, which waits for the end of that. The channel is closed when the
-// leader has failed: the next election acquires the Lease.
+// watchLeader watches the leader. The channel is closed when the leader has failed: the next election acquires the Lease. end stops the
+// watch, and returns when it has stopped.
 func (m *Manager) watchLeader(ctx context.Context, lock *lease, reader resourcelock.Interface) (failed <-chan struct{}, end func()) {
 	if m.config.Ask == nil {
 		return nil, func() {}
@@ -74,8 +75,8 @@ func (m *Manager) leaderFails(ctx context.Context, lock *lease, reader resourcel
 	ticks := time.NewTicker(m.config.RetryPeriod / asksPerRetry)
 	defer ticks.Stop()
 	for {
-		if m.askLeader(ctx, lock, reader) && lock.takeOver(time.Now(), m.config.RetryPeriod) {
-			m.config.Logger.Info("the leader neither answers nor renews the lease, taking the lease over", "leader", lock.sighting().leader, logInstance, m.config.Identity)
+		if asked, isSilent := m.askLeader(ctx, lock, reader); isSilent && lock.takeOver(asked, m.config.RetryPeriod) {
+			m.config.Logger.Info("the leader neither answers nor renews the lease, taking the lease over", "leader", lock.lastSighting().leader, logInstance, m.config.Identity)
 			return true
 		}
 		select {
@@ -86,24 +87,29 @@ func (m *Manager) leaderFails(ctx context.Context, lock *lease, reader resourcel
 	}
 }
 
-// askLeader asks the leader whether it runs. If it does not answer, it reads the Lease, and reports whether the leader may have failed.
-func (m *Manager) askLeader(ctx context.Context, lock *lease, reader resourcelock.Interface) bool {
-	leader := lock.sighting().leader
+// askLeader asks the leader whether it runs. If a leader that has answered before does not answer, it reads the Lease. Then isSilent is
+// true, and asked is when it began to read: what it read may be as old as that.
+func (m *Manager) askLeader(ctx context.Context, lock *lease, reader resourcelock.Interface) (asked time.Time, isSilent bool) {
+	leader := lock.lastSighting().leader
 	if leader == "" || leader == m.config.Identity {
-		return false
+		return asked, false
 	}
 	asking, cancel := context.WithTimeout(ctx, m.config.RetryPeriod/asksPerRetry)
 	defer cancel()
 	if err := m.config.Ask(asking, leader); err == nil {
 		lock.answeredBy(leader, time.Now())
-		return false
+		return asked, false
+	}
+	if lock.lastSighting().answered.IsZero() {
+		return asked, false // the Lease must expire
 	}
 	reading, cancel := context.WithTimeout(ctx, m.config.RetryPeriod)
 	defer cancel()
+	asked = time.Now()
 	record, raw, err := reader.Get(reading)
 	if err != nil {
-		return false
+		return asked, false
 	}
 	lock.sees(record, raw)
-	return true
+	return asked, true
 }

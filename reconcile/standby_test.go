@@ -2,13 +2,16 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -123,5 +126,72 @@ func TestAStandbyDoesNotTakeOverALeaseThatItCannotRead(t *testing.T) {
 		default:
 		}
 		end()
+	})
+}
+
+// slowLease is a Lease that takes a while to write. A write whose client has gone has no effect.
+type slowLease struct {
+	scriptedLock
+	mu     sync.Mutex
+	stored resourcelock.LeaderElectionRecord
+}
+
+func (s *slowLease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	record := s.stored
+	raw, err := json.Marshal(record)
+	return &record, raw, err
+}
+
+func (s *slowLease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second):
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored = record
+	return nil
+}
+
+// TestAStandbyLeadsSoonAfterALeaderHasFailed: its own watch does not end the election that acquires the Lease, although the API server is
+// slow. When another process leads afterwards, nothing is known about whether that one answers.
+func TestAStandbyLeadsSoonAfterALeaderHasFailed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var isGone atomic.Bool
+		m, err := New(Config{Rest: &rest.Config{}, LeaderElect: true, LeaseNamespace: "home", Identity: "us", Ask: func(context.Context, string) error {
+			if isGone.Load() {
+				return errors.New("connection refused")
+			}
+			return nil
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stored := &slowLease{stored: resourcelock.LeaderElectionRecord{HolderIdentity: "first", LeaseDurationSeconds: 15}}
+		lock := &lease{Interface: stored, logger: logr.Discard()}
+		var running sync.WaitGroup
+		running.Go(func() {
+			for ctx.Err() == nil {
+				if err := m.runElection(ctx, lock, stored); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		<-time.After(5 * time.Second)
+		isGone.Store(true)
+		<-time.After(5 * time.Second)
+		if record, _, err := stored.Get(ctx); err != nil || record.HolderIdentity != "us" {
+			t.Errorf("five seconds after the leader has failed, %q leads (%v)", record.HolderIdentity, err)
+		}
+		if seen := lock.lastSighting(); !seen.answered.IsZero() {
+			t.Errorf("the standby that leads now remembers that %q has answered", seen.leader)
+		}
+		stop()
+		running.Wait()
 	})
 }

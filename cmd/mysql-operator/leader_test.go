@@ -51,7 +51,7 @@ func TestAStandbyAsksTheLeader(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ask, err := self{identity: "operator-b_three"}.asksLeader(connection{rest: &rest.Config{Host: server.URL}, namespace: "home"}, ":"+address.Port())
+			ask, err := self{identity: "operator-b_three"}.asksLeader(t.Context(), connection{rest: &rest.Config{Host: server.URL}, namespace: "home"}, ":"+address.Port())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,8 +69,46 @@ func TestAnOperatorWithoutAPodAsksNoLeader(t *testing.T) {
 		"it runs outside of a Pod": {health: ":8081"},
 		"it serves no health":      {identity: "operator-b_three"},
 	} {
-		if ask, err := (self{identity: test.identity}).asksLeader(connection{rest: &rest.Config{}}, test.health); ask != nil || err != nil {
+		if ask, err := (self{identity: test.identity}).asksLeader(t.Context(), connection{rest: &rest.Config{}}, test.health); ask != nil || err != nil {
 			t.Errorf("%s: it asks: %v, %v", name, ask != nil, err)
 		}
+	}
+}
+
+// TestAStandbyFollowsTheLeadersAddress: a Pod whose sandbox is made again keeps its name and UID, and gets another address.
+func TestAStandbyFollowsTheLeadersAddress(t *testing.T) {
+	t.Parallel()
+	address := "127.0.0.2" // nothing listens there
+	pods := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" {
+			return
+		}
+		pods++
+		pod := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "operator-a", UID: "one"}, Status: corev1.PodStatus{PodIP: address}}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(pod); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask, err := self{identity: "operator-b_three"}.asksLeader(t.Context(), connection{rest: &rest.Config{Host: server.URL}, namespace: "home"}, ":"+at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(t.Context(), "operator-a_one"); err == nil {
+		t.Error("something answers at the former address")
+	}
+	address = at.Hostname()
+	asked := 0
+	for asked < 2*lookAgain && ask(t.Context(), "operator-a_one") != nil {
+		asked++
+	}
+	if asked == 2*lookAgain || pods != 2 {
+		t.Errorf("the leader does not answer %d times, and its Pod was read %d times", asked, pods)
 	}
 }

@@ -84,13 +84,16 @@ func runOperator(ctx context.Context, p cli.Process) error {
 	return one.run(ctx)
 }
 
-// run serves metrics and health at once. Meanwhile it installs the definitions, checks the permissions, and reconciles.
+// run serves metrics and health at once. Meanwhile it installs the definitions, checks the permissions, and reconciles. A leader serves
+// health until its last pass has ended: otherwise a standby could think that it has failed.
 func (o operator) run(ctx context.Context) error {
 	o.log.Info("starting", "version", programVersion(), "kinds", names(o.kinds), "namespaces", o.options.namespaces, "crds", o.options.definitions.mode)
 	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	serving, endServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer endServing()
 	closed := o.gates()
 	for _, server := range []reconcile.Server{
 		{Address: o.options.metricsAddress, Handler: metricsHandler(o.registry), Log: o.log},
@@ -99,13 +102,15 @@ func (o operator) run(ctx context.Context) error {
 		if server.Address == "" {
 			continue
 		}
-		listener, err := server.Listen(ctx)
+		listener, err := server.Listen(serving)
 		if err != nil {
+			endServing()
 			return errors.Join(err, stopped(stop, group))
 		}
-		group.Go(func() error { return server.Serve(ctx, listener) })
+		group.Go(func() error { return server.Serve(serving, listener) })
 	}
 	group.Go(func() error {
+		defer endServing()
 		defer stop()
 		return o.work(ctx, closed)
 	})
@@ -164,7 +169,7 @@ func (o operator) operate(ctx context.Context, care *definitionManager, closed g
 	if err != nil {
 		return err
 	}
-	askLeader, err := own.asksLeader(o.cluster, o.options.healthAddress)
+	askLeader, err := own.asksLeader(ctx, o.cluster, o.options.healthAddress)
 	if err != nil {
 		return err
 	}
