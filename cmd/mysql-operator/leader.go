@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/typed/core/v1"
@@ -44,58 +46,68 @@ func (s self) asksLeader(ctx context.Context, c connection, healthAddress string
 		return nil, fmt.Errorf("make a client for Pods: %w", err)
 	}
 	leader := leaderPod{pods: client.Pods(c.namespace), port: strconv.Itoa(port), http: http.Client{
+		Timeout:       askTimeout,
 		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: listen.MaxHeader},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	return leader.ask, nil
 }
 
-// lookAgain is after how many failures in sequence to look at the leader's Pod again. Its address changes if its sandbox is made again.
-const lookAgain = 10
+const (
+	// lookAgain is after how many failures in sequence to look at the leader's Pod again. Its address changes if its sandbox is made again.
+	lookAgain = 10
+	// askTimeout leaves time for that: the engine asks four times in each retry period of two seconds.
+	askTimeout = 350 * time.Millisecond
+)
 
 // ask returns an error if the leader with this identity does not answer in time.
 func (l *leaderPod) ask(ctx context.Context, identity string) error {
-	if identity != l.identity || l.failures%lookAgain == lookAgain-1 {
-		address, err := l.find(ctx, identity)
-		if err != nil {
-			return err
-		}
-		l.identity, l.address, l.failures = identity, address, 0
+	if identity != l.identity {
+		l.identity, l.address, l.failures = identity, "", 0
 	}
-	err := l.askThere(ctx, identity)
+	err := l.askThere(ctx)
+	if err != nil && l.failures%lookAgain == 0 {
+		if err = l.find(ctx); err == nil {
+			err = l.askThere(ctx)
+		}
+	}
 	if err != nil {
 		l.failures++
-		return err
+		return fmt.Errorf("ask the leader %s: %w", identity, err)
 	}
 	l.failures = 0
 	return nil
 }
 
-func (l *leaderPod) askThere(ctx context.Context, identity string) error {
+func (l *leaderPod) askThere(ctx context.Context) error {
+	if l.address == "" {
+		return errors.New("its address is not known")
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.address+"/healthz", http.NoBody)
 	if err != nil {
-		return fmt.Errorf("ask the leader %s: %w", identity, err)
+		return err
 	}
 	answer, err := l.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask the leader %s: %w", identity, err)
+		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask the leader %s: it answered %s", identity, answer.Status)
+		return fmt.Errorf("it answered %s", answer.Status)
 	}
 	return nil
 }
 
-// find returns the address of the leader's Pod.
-func (l *leaderPod) find(ctx context.Context, identity string) (string, error) {
-	name, uid, _ := strings.Cut(identity, "_")
+// find finds the address of the leader's Pod.
+func (l *leaderPod) find(ctx context.Context) error {
+	name, uid, _ := strings.Cut(l.identity, "_")
 	pod, err := l.pods.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("find the leader %s: %w", identity, err)
+		return err
 	}
 	if string(pod.UID) != uid || pod.Status.PodIP == "" {
-		return "", fmt.Errorf("find the leader %s: no Pod of this identity has an address", identity)
+		return errors.New("no Pod of this identity has an address")
 	}
-	return net.JoinHostPort(pod.Status.PodIP, l.port), nil
+	l.address = net.JoinHostPort(pod.Status.PodIP, l.port)
+	return nil
 }
