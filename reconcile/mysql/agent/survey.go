@@ -57,6 +57,7 @@ func (a *Agent) maintainSurvey(ctx context.Context) {
 	}
 	a.survey.last = now
 	a.surveyAccounts(ctx)
+	a.surveyEvents(ctx)
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if now.Sub(a.survey.dumped) >= dumpEvery {
@@ -75,7 +76,6 @@ func (a *Agent) maintainSurvey(ctx context.Context) {
 	stand := a.status.Transactions.CommitWaitSeconds // maintainCommits updates it more often
 	a.status.Transactions = transactionsOf(seen, a.survey.left(now, seen.Prepared))
 	a.status.Transactions.CommitWaitSeconds = stand
-	a.status.ReplicaSideDisabled = &seen.ReplicaSideDisabled
 }
 
 // surveyAccounts finds the accounts to which no client can log in. If that fails, the last result since mysqld's start remains.
@@ -90,6 +90,20 @@ func (a *Agent) surveyAccounts(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status.LockedOut = &barred
+}
+
+// surveyEvents counts the scheduled events that do not run. If that fails, the last result since mysqld's start remains.
+func (a *Agent) surveyEvents(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	disabled, err := a.local.ReplicaSideDisabled(bounded)
+	if err != nil {
+		a.log.Info("cannot look at scheduled events, will try again", "error", err.Error())
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status.ReplicaSideDisabled = &disabled
 }
 
 func transactionsOf(seen mysqld.Survey, left *int) replication.Transactions {

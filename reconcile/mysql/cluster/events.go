@@ -24,6 +24,6 @@ func describeEvents(status *v1.MySQLClusterStatus, primary *replication.Status) 
 	default:
 		conditionsOf(status).Set(conditionEvents, metav1.ConditionTrue, reasonEvents,
 			"scheduled events do not run on "+status.Primary+", because they were created or altered on another primary: list them with "+
-				"SELECT * FROM information_schema.EVENTS WHERE STATUS = 'REPLICA_SIDE_DISABLED', then end this for each with ALTER EVENT … ENABLE or DISABLE")
+				"SELECT * FROM information_schema.EVENTS WHERE STATUS IN ('REPLICA_SIDE_DISABLED', 'SLAVESIDE_DISABLED'), then end this for each with ALTER DEFINER=… EVENT … ENABLE or DISABLE")
 	}
 }

@@ -1,8 +1,10 @@
 package mysqld
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 // TestTheAgentSeesEventsThatDoNotRunMysqld: the agent of a member that was a replica counts the events that do not run there, with its own
@@ -32,8 +34,8 @@ func TestTheAgentSeesEventsThatDoNotRunMysqld(t *testing.T) {
 	}
 	disabled := func(by *Server, want int) {
 		t.Helper()
-		if seen, err := by.Survey(t.Context()); err != nil || seen.ReplicaSideDisabled != want {
-			t.Errorf("the agent sees that %d events do not run, want %d (%v)", seen.ReplicaSideDisabled, want, err)
+		if seen, err := by.ReplicaSideDisabled(t.Context()); err != nil || seen != want {
+			t.Errorf("the agent sees that %d events do not run, want %d (%v)", seen, want, err)
 		}
 	}
 	do(former.connect(t, Account{User: "root", Password: "root's"}), "CREATE DATABASE shop", "CREATE TABLE shop.runs (id INT PRIMARY KEY AUTO_INCREMENT)",
@@ -69,6 +71,24 @@ func TestTheAgentSeesEventsThatDoNotRunMysqld(t *testing.T) {
 	}, next.messages)
 	do(root, "SET GLOBAL read_only = OFF")
 	runs()
+}
+
+// TestALookAtEventsLeavesTheAgentItsEyesMysqld: mysqld does not answer while a statement about accounts waits. The agent can still observe
+// mysqld, and end the wait.
+func TestALookAtEventsLeavesTheAgentItsEyesMysqld(t *testing.T) {
+	t.Parallel()
+	_, agent := waitingForAnAcknowledgement(t)
+	brief, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if _, err := agent.ReplicaSideDisabled(brief); err == nil {
+		t.Error("mysqld answers, so this test proves nothing")
+	}
+	if !briefly(t, agent).LoginsHang {
+		t.Error("the agent does not see that no client can log in")
+	}
+	if err := agent.StopEnforcingAcks(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func rowsOf(t *testing.T, root *Server) (rows int) {

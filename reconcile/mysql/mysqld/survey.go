@@ -9,7 +9,7 @@ import (
 // maxPrepared limits how many prepared transactions are read.
 const maxPrepared = 1000
 
-// Survey is what the agent reads about transactions and scheduled events once a minute.
+// Survey is what the agent reads about transactions once a minute.
 type Survey struct {
 	// Prepared are the identifiers of transactions in the state of XA PREPARE: at most maxPrepared, in hexadecimal.
 	Prepared []string
@@ -17,15 +17,9 @@ type Survey struct {
 	Oldest time.Duration
 	// History is the length of InnoDB's history list: the number of undo logs that wait for the purge.
 	History int64
-	// ReplicaSideDisabled is how many scheduled events do not run here because they came through replication.
-	ReplicaSideDisabled int
 }
 
-// replicaSideDisabled counts events. A replica gives this status to each event that is created or altered on its source, also to a disabled
-// one (manual, "Replication of Invoked Features"). Releases before 8.4 have the older name.
-const replicaSideDisabled = "SELECT COUNT(*) FROM information_schema.EVENTS WHERE STATUS IN ('REPLICA_SIDE_DISABLED', 'SLAVESIDE_DISABLED')"
-
-// Survey reads the state of transactions and scheduled events.
+// Survey reads the state of transactions.
 func (s *Server) Survey(ctx context.Context) (Survey, error) {
 	var seen Survey
 	var err error
@@ -40,9 +34,6 @@ func (s *Server) Survey(ctx context.Context) (Survey, error) {
 		return seen, fmt.Errorf("look at transactions: %w", err)
 	}
 	seen.Oldest = time.Duration(max(0, open)) * time.Second
-	if err := s.db.QueryRowContext(ctx, replicaSideDisabled).Scan(&seen.ReplicaSideDisabled); err != nil {
-		return seen, fmt.Errorf("look at scheduled events: %w", err)
-	}
 	return seen, nil
 }
 
