@@ -21,7 +21,7 @@ func TestBackupAndRestore(t *testing.T) {
 	w := p.startWriter()
 	p.goesOn(w)
 
-	before := w.count()
+	before, _ := w.count()
 	p.mustApply(p.instance("by-hand"))
 	p.waitBackup("by-hand", "Completed Completed", backupLimit)
 	p.goesOn(w)

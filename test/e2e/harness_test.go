@@ -103,12 +103,14 @@ func (p *place) tearDown() {
 			{"get", "mc,mb,mbi,sts,jobs,pods,pvc,svc", "-n", p.namespace, "-o", "wide"},
 			{"get", "mc,mb,mbi", "-n", p.namespace, "-o", "jsonpath={range .items[*]}{.kind} {.metadata.name}: {.spec} {.status}{\"\\n\"}{end}"},
 			{"logs", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql-backup", "--prefix", "--tail=40"},
+			{"logs", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql", "--prefix", "--all-containers", "--tail=12"},
 			{"get", "events", "-n", p.namespace, "--sort-by=.lastTimestamp"},
 			{"logs", "mysql-operator", "-n", operatorNamespace, "--tail=60"},
 		} {
 			text, _ := p.kubectl.Run(ctx, arguments...)
 			p.t.Logf("kubectl %s\n%s", strings.Join(arguments, " "), ends(text, 30))
 		}
+		p.showMembers(ctx)
 		p.t.Logf("%s failed:\n%s", p.t.Name(), p.t.reasons())
 	}
 	// The members first: Kubernetes looks at a namespace that goes only once half of its Pods' longest grace period is over, and that is

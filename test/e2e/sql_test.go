@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -128,6 +130,8 @@ type writer struct {
 	acked map[int]bool
 	last  time.Time
 	gap   time.Duration
+	// failed is the error of the last write; nil if it was acknowledged.
+	failed error
 }
 
 func (p *place) startWriter() *writer {
@@ -148,9 +152,7 @@ func (w *writer) run(ctx context.Context) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 		_, err := w.db.ExecContext(bounded, "INSERT INTO test.numbers VALUES (?, 'written by a test')", id)
 		cancel()
-		if err == nil {
-			w.acknowledge(id)
-		}
+		w.ended(id, err)
 		pause := 20 * time.Millisecond
 		if err != nil {
 			pause = 50 * time.Millisecond
@@ -162,18 +164,22 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-func (w *writer) acknowledge(id int) {
+func (w *writer) ended(id int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.failed = err; err != nil {
+		return
+	}
 	now := time.Now()
 	w.gap = max(w.gap, now.Sub(w.last))
 	w.acked[id], w.last = true, now
 }
 
-func (w *writer) count() int {
+// count returns how many writes were acknowledged, and the error of the last one.
+func (w *writer) count() (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.acked)
+	return len(w.acked), w.failed
 }
 
 func (w *writer) end() {
@@ -184,11 +190,63 @@ func (w *writer) end() {
 // goesOn waits until further writes were acknowledged.
 func (p *place) goesOn(w *writer) {
 	p.t.Helper()
-	before := w.count()
+	before, _ := w.count()
 	p.wait("clients to write again", changeLimit, func(context.Context) (bool, string) {
-		now := w.count()
-		return now >= before+20, fmt.Sprintf("%d writes since", now-before)
+		now, err := w.count()
+		return now >= before+20, fmt.Sprintf("%d writes since, the last error: %v", now-before, err)
 	})
+}
+
+// showMembers logs what each mysqld runs and waits for.
+func (p *place) showMembers(ctx context.Context) {
+	said, _ := p.kubectl.Run(ctx, "get", "pods", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql", "-o", "jsonpath={.items[*].status.podIP}")
+	for address := range strings.FieldsSeq(said) {
+		config := driver.NewConfig()
+		config.User, config.Passwd, config.Net, config.Addr, config.TLSConfig = "root", p.password, "tcp", net.JoinHostPort(address, "3306"), "skip-verify"
+		config.Timeout, config.ReadTimeout, config.Logger = 2*time.Second, 5*time.Second, &driver.NopLogger{}
+		for _, query := range []string{
+			"SELECT id, user, command, time, state, info FROM performance_schema.processlist",
+			"SELECT * FROM performance_schema.global_status WHERE variable_name LIKE 'Rpl_semi_sync%'",
+			"SELECT * FROM performance_schema.global_variables WHERE variable_name IN ('super_read_only', 'offline_mode', 'gtid_executed')",
+		} {
+			rows, err := table(ctx, config, query)
+			p.t.Logf("%s: %s: %v\n%s", address, query, err, rows)
+		}
+	}
+}
+
+// table returns the rows of a query as lines.
+func table(ctx context.Context, config *driver.Config, query string) (string, error) {
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		return "", err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return "", err
+	}
+	cells, scanned := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range cells {
+		scanned[i] = &cells[i]
+	}
+	var lines strings.Builder
+	for rows.Next() {
+		if err := rows.Scan(scanned...); err != nil {
+			return lines.String(), err
+		}
+		for _, cell := range cells {
+			fmt.Fprintf(&lines, "%s\t", cell.String)
+		}
+		lines.WriteString("\n")
+	}
+	return lines.String(), rows.Err()
 }
 
 // nothingLost checks that every acknowledged row is there.
