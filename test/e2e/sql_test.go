@@ -201,9 +201,7 @@ func (p *place) goesOn(w *writer) {
 func (p *place) showMembers(ctx context.Context) {
 	said, _ := p.kubectl.Run(ctx, "get", "pods", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql", "-o", "jsonpath={.items[*].status.podIP}")
 	for address := range strings.FieldsSeq(said) {
-		config := driver.NewConfig()
-		config.User, config.Passwd, config.Net, config.Addr, config.TLSConfig = "root", p.password, "tcp", net.JoinHostPort(address, "3306"), "skip-verify"
-		config.Timeout, config.ReadTimeout, config.Logger = 2*time.Second, 5*time.Second, &driver.NopLogger{}
+		config := p.memberConfig(address)
 		for _, query := range []string{
 			"SELECT id, user, command, time, state, info FROM performance_schema.processlist",
 			"SELECT * FROM performance_schema.global_status WHERE variable_name LIKE 'Rpl_semi_sync%'",
@@ -213,6 +211,14 @@ func (p *place) showMembers(ctx context.Context) {
 			p.t.Logf("%s: %s: %v\n%s", address, query, err, rows)
 		}
 	}
+}
+
+// memberConfig is for connections as root to one member.
+func (p *place) memberConfig(address string) *driver.Config {
+	config := driver.NewConfig()
+	config.User, config.Passwd, config.Net, config.Addr, config.TLSConfig = "root", p.password, "tcp", net.JoinHostPort(address, "3306"), "skip-verify"
+	config.Timeout, config.ReadTimeout, config.Logger = 2*time.Second, 5*time.Second, &driver.NopLogger{}
+	return config
 }
 
 // table returns the rows of a query as lines.

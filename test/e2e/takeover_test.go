@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
@@ -53,8 +56,10 @@ func TestReplicaTakesOver(t *testing.T) {
 	began = time.Now()
 	signal(t, p.cluster+"-1", "mysqld", syscall.SIGSTOP)
 	p.leads(0, 3)
+	endsStray := p.stray(p.cluster + "-1")
 	p.goesOn(w)
 	t.Logf("hung: clients write again after %s", time.Since(began))
+	endsStray()
 	p.settled(2)
 	if now := processes(t, p.cluster+"-1", "mysqld"); len(now) != 1 || now[0] == hung[0] {
 		t.Errorf("the processes of the mysqld that hung are %v, were %v", now, hung)
@@ -75,6 +80,28 @@ func TestReplicaTakesOver(t *testing.T) {
 	t.Log("takeovers:\n" + said)
 	if lines := strings.Fields(said); len(lines) < 4 || lines[2] != p.cluster+"-1" || strings.Count(said, p.cluster+"-1 "+p.cluster+"-0 2") != 1 {
 		t.Errorf("the status lists %s", said)
+	}
+}
+
+// stray connects to a former primary as soon as its mysqld answers, as a client does whose node does not know the next one yet. It returns
+// a wait for the end of that session: every write of it would fail.
+func (p *place) stray(pod string) (ends func()) {
+	p.t.Helper()
+	connector, err := driver.NewConnector(p.memberConfig(p.read("pods", pod, "{.status.podIP}")))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var session sqldriver.Conn
+	p.wait("mysqld of "+pod+" to answer", changeLimit, func(ctx context.Context) (bool, string) {
+		var err error
+		session, err = connector.Connect(ctx)
+		return err == nil, fmt.Sprint(err)
+	})
+	return func() {
+		p.t.Helper()
+		p.wait("the session at "+pod+" to end", 30*time.Second, func(ctx context.Context) (bool, string) {
+			return session.(sqldriver.Pinger).Ping(ctx) != nil, "it answers"
+		})
 	}
 }
 

@@ -62,7 +62,7 @@ func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 
 const (
 	// straysFor is for how long Services may lead clients to a former primary after the next one is named: kube-proxy follows within seconds.
-	straysFor = 5 * time.Second
+	straysFor = 10 * time.Second
 	// mostStrays is for how long the agent ends sessions if the next one is not named: a user may want to look at the data.
 	mostStrays = time.Minute
 )
@@ -73,15 +73,19 @@ type strays struct {
 	since, last time.Time
 }
 
-// at returns what is known at a time, at which Services lead clients to the former primary of an epoch or not.
-func (s strays) at(now time.Time, epoch int64, areLed bool) strays {
-	if !areLed {
+// at returns what is known at a time, at which mysqld answers. The first look counts also if the next primary is named already: a mysqld
+// that was killed may start before kube-proxy follows.
+func (s strays) at(now time.Time, former *replaced, held replication.Record) strays {
+	if former == nil || former.Epoch != held.Epoch {
 		return s
 	}
-	if s.epoch != epoch {
-		s = strays{epoch: epoch, since: now}
+	isFirst := s.epoch != held.Epoch
+	if isFirst {
+		s = strays{epoch: held.Epoch, since: now}
 	}
-	s.last = now
+	if isFirst || held.Primary == "" || !former.IsKnown {
+		s.last = now
+	}
 	return s
 }
 
@@ -98,7 +102,7 @@ func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed, local r
 	a.mu.Lock()
 	former, held := a.kept.Replaced, a.kept.Held
 	a.mu.Unlock()
-	a.strays = a.strays.at(now, held.Epoch, former != nil && former.Epoch == held.Epoch && (held.Primary == "" || !former.IsKnown))
+	a.strays = a.strays.at(now, former, held)
 	if !observed.Server.SuperReadOnly || !a.strays.mayArrive(now) && !mayBeReplaced(a.lastAssignment(), local) {
 		return
 	}

@@ -63,24 +63,33 @@ func TestOnlyAReplacedPrimaryIsMarked(t *testing.T) {
 func TestSessionsAreEndedForABoundedTime(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(50_000, 0)
-	const led, named = true, false
+	open, closed := &replaced{}, &replaced{IsKnown: true}
+	const unnamed, named = "", "db-1"
 	type look struct {
-		after  time.Duration
-		epoch  int64
-		areLed bool
-		want   bool
+		after   time.Duration
+		epoch   int64
+		former  *replaced
+		primary string
+		want    bool
 	}
 	for name, looks := range map[string][]look{
-		"no takeover":                     {{0, 2, named, false}},
-		"the next primary is chosen":      {{0, 2, led, true}, {30 * time.Second, 2, led, true}},
-		"it is named":                     {{0, 2, led, true}, {straysFor, 2, named, true}, {straysFor + 1, 2, named, false}},
-		"no primary is named":             {{0, 2, led, true}, {mostStrays, 2, led, true}, {mostStrays + 1, 2, led, false}, {time.Hour, 2, led, false}},
-		"it leads again, and is replaced": {{0, 2, led, true}, {time.Hour, 4, led, true}, {time.Hour + mostStrays, 4, led, true}},
+		"no takeover":                     {{0, 2, nil, named, false}},
+		"the next primary is chosen":      {{0, 2, closed, unnamed, true}, {30 * time.Second, 2, closed, unnamed, true}},
+		"it is named":                     {{0, 2, closed, unnamed, true}, {straysFor, 2, closed, named, true}, {straysFor + 1, 2, closed, named, false}},
+		"it is named, and follows":        {{0, 2, closed, unnamed, true}, {straysFor, 2, nil, named, true}, {straysFor + 1, 2, nil, named, false}},
+		"it closes late":                  {{0, 2, open, named, true}, {straysFor, 2, open, named, true}, {2 * straysFor, 2, closed, named, true}},
+		"mysqld answers after the naming": {{0, 2, closed, named, true}, {straysFor, 2, closed, named, true}, {straysFor + 1, 2, closed, named, false}},
+		"no primary is named":             {{0, 2, closed, unnamed, true}, {mostStrays, 2, closed, unnamed, true}, {mostStrays + 1, 2, closed, unnamed, false}, {time.Hour, 2, closed, unnamed, false}},
+		"it leads again, and is replaced": {{0, 2, closed, unnamed, true}, {time.Hour, 4, closed, unnamed, true}, {time.Hour + mostStrays, 4, closed, unnamed, true}},
 	} {
 		now := strays{}
 		for _, look := range looks {
 			at := began.Add(look.after)
-			now = now.at(at, look.epoch, look.areLed)
+			former := look.former
+			if former != nil {
+				former = &replaced{Epoch: look.epoch, IsKnown: former.IsKnown}
+			}
+			now = now.at(at, former, replication.Record{Epoch: look.epoch, Primary: look.primary})
 			if got := now.mayArrive(at); got != look.want {
 				t.Errorf("%s, after %s: %t", name, look.after, got)
 			}
