@@ -102,7 +102,7 @@ test-long: test-unit test-integration test-mysqld test-e2e ## run all tests with
 
 .PHONY: test-mysqld
 test-mysqld: mysql-image ## run the tests of packages that speak to mysqld on a real one, without a cluster
-	MYSQLD_ROOTFS=$(CURDIR)/$(images)/mysql-rootfs hack/run-tests mysqld $(budget_mysqld) -count=1 -timeout=15m $(addprefix ./reconcile/mysql/,agent mysqld clone)
+	MYSQLD_ROOTFS=$(CURDIR)/$(images)/mysql-rootfs hack/run-tests mysqld $(budget_mysqld) -count=1 -timeout=15m $(addprefix ./reconcile/mysql/,agent binlog mysqld clone)
 
 .PHONY: test-e2e
 test-e2e: image mysql-image cluster ## run the tests with real MySQL in the pods of the dev cluster
