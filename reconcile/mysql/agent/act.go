@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
@@ -159,10 +156,10 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 	if err := a.copies.wait(time.Now(), assignment.SourceHost); err != nil {
 		return err
 	}
-	// A copy has other transactions than its member had, and must not give their GTIDs to new ones. With CLONE, a member keeps its server_uuid
-	// in this file, and mysqld makes a new one if it is gone (manual, "auto.cnf").
-	if err := os.Remove(filepath.Join(a.layout.DataDir(), "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("give the member a new server_uuid: %w", err)
+	// A copy has other transactions than its member had, and must not give their GTIDs to new ones. With CLONE, a member keeps its
+	// server_uuid.
+	if err := a.layout.dropServerUUID(); err != nil {
+		return err
 	}
 	a.begins()
 	account, err := a.layout.readAccountOf(mysqld.CloneUser, mysqld.CloneUser)

@@ -106,6 +106,8 @@ type Agent struct {
 	// last, while the member has been starting.
 	isGone                     bool
 	startingSince, closedUntil time.Time
+	// heldSince is when the supervisor began to hold the start of mysqld, if it does (supervisor.State).
+	heldSince time.Time
 	// closedStart is the start of the mysqld that the agent has closed last, so that it may be stopped; empty for none.
 	closedStart string
 	// ends counts the ends of mysqld, and followed those of which the loop knows. confirmable is the start that the operator may confirm: it
@@ -211,6 +213,7 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) takeTurns(ctx context.Context) {
 	for ctx.Err() == nil {
 		a.endHung(ctx)
+		a.mindHeldStart(ctx)
 		a.wait(ctx, a.turn(ctx))
 	}
 }

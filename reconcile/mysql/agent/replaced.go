@@ -211,7 +211,7 @@ func (l Layout) copyExtentsOf(name string, extents []mysqld.Extent, folder strin
 	if filepath.Base(name) != name {
 		return fmt.Errorf("%q is not the name of a binary log", name)
 	}
-	file, err := openRegular(filepath.Join(l.DataDir(), name), math.MaxInt64)
+	file, err := openRegular(filepath.Join(l.DataDir(), name), math.MaxInt64, os.O_RDONLY)
 	if err != nil {
 		return err
 	}

@@ -10,81 +10,155 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/rootfs"
 )
 
-// TestAReplacedPrimaryRejoinsMysqld: it has a commit that no replica has. No client was told that the commit has succeeded, so the member
-// keeps a copy of it, which mysqlbinlog reads, and becomes a replica. What a user writes there meanwhile stays.
-func TestAReplacedPrimaryRejoinsMysqld(t *testing.T) {
-	t.Parallel()
-	ca := newAuthority(t)
-	former, next := startRealMember(t, ca), startRealMember(t, ca)
-	former.leads(t, 1, 0)
-	root := former.open(t, "root", "root's", nil, ca)
-	execute(t, root, "SET GLOBAL binlog_transaction_compression = ON", "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)")
-	former.admits(t, ca, next)
-	next.follow(t, former, 1)
-	next.isCopied(t)
-	next.follow(t, former, 2)
-	next.until(t, "the replica replicates", func() bool { return next.agent.Status().State == replication.StateReplicating })
-	next.stop(t)
-	former.leads(t, 2, 1)
-	told := make(chan error, 1)
-	go func() {
-		_, err := root.ExecContext(context.WithoutCancel(t.Context()), "INSERT INTO shop.orders VALUES (2)")
-		told <- err
-	}()
-	former.until(t, "the commit waits", func() bool { return former.agent.Status().Transactions.CommitWaitSeconds > 0 })
+// replacement is a primary with a commit that no replica has, and the replica that takes over from it.
+type replacement struct {
+	former, next *realMember
+	ca           authority
+	uuid         string
+}
 
-	former.crashes(t)
-	if err := <-told; err == nil {
-		t.Error("the client was told that its commit has succeeded")
+// replacedMember makes a primary crash while its last commits wait. No client is told that they have succeeded. The statements before need
+// no acknowledgement.
+func replacedMember(t *testing.T, before []string, last ...string) replacement {
+	t.Helper()
+	r := replacement{ca: newAuthority(t)}
+	r.former, r.next = startRealMember(t, r.ca), startRealMember(t, r.ca)
+	r.former.leads(t, 1, 0)
+	r.uuid = r.former.agent.Status().ServerUUID
+	root := r.former.open(t, "root", "root's", nil, r.ca)
+	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)")
+	r.former.admits(t, r.ca, r.next)
+	r.next.follow(t, r.former, 1)
+	r.next.isCopied(t)
+	r.next.follow(t, r.former, 2)
+	r.next.until(t, "the replica replicates", func() bool { return r.next.agent.Status().State == replication.StateReplicating })
+	fence(t, r.next)
+	execute(t, root, before...)
+	r.former.leads(t, 2, 1)
+	told := make(chan error, len(last))
+	for _, statement := range last {
+		client := r.former.open(t, "root", "root's", nil, r.ca)
+		go func() {
+			_, err := client.ExecContext(context.WithoutCancel(t.Context()), statement)
+			told <- err
+		}()
 	}
+	r.former.until(t, "the commits wait", func() bool { return r.former.agent.Status().Pending.Count() == int64(len(last)) })
+	r.former.crashes(t)
+	for range last {
+		if err := <-told; err == nil {
+			t.Error("the client was told that its commit has succeeded")
+		}
+	}
+	return r
+}
 
-	fence := replication.Record{Epoch: 2, Revision: 3, FormerPrimary: "db-0", InSync: []string{"db-0", "db-2"}, RequiredAcks: 1}
-	former.obeys(t, replication.Assignment{Record: fence, Role: replication.RoleReplica})
-	former.until(t, "the member takes no writes", func() bool {
-		closed := former.agent.Status().Closed
-		return closed != nil && *closed == fence.Version() && former.agent.Status().State == replication.StateCatchingUp
+// fence gives a member the record under which no member leads.
+func fence(t *testing.T, m *realMember) {
+	t.Helper()
+	fenced := replication.Record{Epoch: 2, Revision: 3, FormerPrimary: "db-0", InSync: []string{"db-0", "db-2"}, RequiredAcks: 1}
+	m.obeys(t, replication.Assignment{Record: fenced, Role: replication.RoleReplica})
+	m.until(t, "the member takes no writes", func() bool {
+		closed := m.agent.Status().Closed
+		return closed != nil && *closed == fenced.Version()
 	})
-	uuid := former.agent.Status().ServerUUID
+}
 
-	next.start(t)
+// takesOver makes the replica the primary, and returns the assignment with which the former one follows it.
+func (r replacement) takesOver(t *testing.T) replication.Assignment {
+	t.Helper()
 	chosen := replication.Record{Epoch: 2, Revision: 4, Primary: "db-2", InSync: []string{"db-2"}, Joining: []string{"db-1"}}
-	next.until(t, "the next primary answers", func() bool { return next.agent.Status().State != replication.StateStarting })
-	next.obeys(t, replication.Assignment{Record: chosen, Role: replication.RolePrimary})
-	next.until(t, "it leads", func() bool { return next.agent.Status().State == replication.StateWriting })
-	next.admits(t, ca, former)
-	execute(t, next.open(t, "root", "root's", nil, ca), "INSERT INTO shop.orders VALUES (3)")
-	follow := replication.Assignment{Record: chosen, Role: replication.RoleReplica, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: next.port}
-	former.obeys(t, follow)
-	former.isCopied(t)
-	follow.Record.Revision++
-	former.obeys(t, follow)
-	former.until(t, "the former primary replicates", func() bool { return former.agent.Status().State == replication.StateReplicating })
-	if now := former.agent.Status().ServerUUID; now == uuid {
+	r.next.obeys(t, replication.Assignment{Record: chosen, Role: replication.RolePrimary})
+	r.next.until(t, "it leads", func() bool { return r.next.agent.Status().State == replication.StateWriting })
+	r.next.admits(t, r.ca, r.former)
+	execute(t, r.next.open(t, "root", "root's", nil, r.ca), "INSERT INTO shop.orders VALUES (3)")
+	return replication.Assignment{Record: chosen, Role: replication.RoleReplica, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: r.next.port}
+}
+
+// follows checks that the former primary replicates what the next one has, and keeps a copy of what it had alone.
+func (r replacement) follows(t *testing.T, changes int) {
+	t.Helper()
+	r.former.until(t, "the former primary replicates", func() bool { return r.former.agent.Status().State == replication.StateReplicating })
+	if now := r.former.agent.Status().ServerUUID; now == r.uuid {
 		t.Error("it still has its server_uuid: it would give the GTIDs of lost transactions to others")
 	}
-	var rows string
-	row := former.open(t, "root", "root's", nil, ca).QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(id ORDER BY id) FROM shop.orders")
-	if err := row.Scan(&rows); err != nil || rows != "1,3" {
-		t.Errorf("the former primary has the rows %s: %v", rows, err)
-	}
-	if kept := stateOf(t, former.layout); kept.Replaced != nil {
+	reader, rows := r.former.open(t, "root", "root's", nil, r.ca), ""
+	r.former.until(t, "it has the rows of the next primary, and no other", func() bool {
+		err := reader.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(id ORDER BY id) FROM shop.orders").Scan(&rows)
+		return err == nil && rows == "1,3"
+	})
+	if kept := stateOf(t, r.former.layout); kept.Replaced != nil {
 		t.Errorf("it is still taken for a former primary: %+v", kept.Replaced)
 	}
-
-	files, err := filepath.Glob(filepath.Join(former.layout.setAsideDir(2), "*"))
+	files, err := filepath.Glob(filepath.Join(r.former.layout.setAsideDir(2), "*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("the files set aside are %v: %v", files, err)
 	}
-	said, err := rootfs.Program(t.Context(), former.rootfs, "bin/mysqlbinlog", "--verify-binlog-checksum", "-vv", files[0]).CombinedOutput()
-	if err != nil || strings.Count(string(said), "### INSERT INTO `shop`.`orders`") != 1 || !strings.Contains(string(said), "@1=2") {
+	said, err := rootfs.Program(t.Context(), r.former.rootfs, "bin/mysqlbinlog", "--verify-binlog-checksum", "-vv", files[0]).CombinedOutput()
+	if err != nil || strings.Count(string(said), "### INSERT INTO `shop`.`orders`") != changes || !strings.Contains(string(said), "@1=2") {
 		t.Errorf("mysqlbinlog: %v\n%s", err, said)
+	}
+}
+
+// TestAReplacedPrimaryRejoinsMysqld: it has a commit that no replica has, and recovery has committed that. The member keeps a copy of it,
+// which mysqlbinlog reads, and becomes a replica. What a user writes there meanwhile stays.
+func TestAReplacedPrimaryRejoinsMysqld(t *testing.T) {
+	t.Parallel()
+	r := replacedMember(t, []string{"SET GLOBAL binlog_transaction_compression = ON"}, "INSERT INTO shop.orders VALUES (2)")
+	r.former.until(t, "it starts although the operator says nothing", func() bool { return r.former.agent.Status().State != replication.StateStarting })
+	fence(t, r.former)
+	follow := r.takesOver(t)
+	r.former.obeys(t, follow)
+	r.former.isCopied(t)
+	follow.Record.Revision++
+	r.former.obeys(t, follow)
+	r.follows(t, 1)
+}
+
+// TestACrashedPrimaryIsCopiedMysqld if InnoDB has committed one of the transactions that are cut off its binary log, because that did not
+// have to wait.
+func TestACrashedPrimaryIsCopiedMysqld(t *testing.T) {
+	t.Parallel()
+	r := replacedMember(t, []string{"INSERT INTO shop.orders VALUES (8)"}, "INSERT INTO shop.orders VALUES (2)")
+	fence(t, r.former)
+	follow := r.takesOver(t)
+	r.former.obeys(t, follow)
+	r.former.until(t, "mysqld starts", func() bool { return !r.former.agent.Status().StartHeld })
+	r.former.isCopied(t)
+	follow.Record.Revision++
+	r.former.obeys(t, follow)
+	r.follows(t, 2)
+}
+
+// TestACrashedPrimaryRejoinsWithoutACopyMysqld: another member takes over before its mysqld starts again. Recovery rolls back what no
+// replica has.
+func TestACrashedPrimaryRejoinsWithoutACopyMysqld(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ before, last []string }{
+		"several":                       {nil, []string{"INSERT INTO shop.orders VALUES (2)", "INSERT INTO shop.orders VALUES (4), (5)", "INSERT INTO shop.orders VALUES (6)"}},
+		"the first one in a binary log": {[]string{"FLUSH BINARY LOGS"}, []string{"INSERT INTO shop.orders VALUES (2)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := replacedMember(t, test.before, test.last...)
+			if !r.former.agent.Status().StartHeld {
+				t.Fatal("the start of mysqld is not held")
+			}
+			fence(t, r.former)
+			starts := strings.Count(r.former.messages(), "ready for connections")
+			r.former.obeys(t, r.takesOver(t))
+			r.follows(t, strings.Count(strings.Join(test.last, ""), "("))
+			if again := strings.Count(r.former.messages(), "ready for connections") - starts; again != 1 {
+				t.Errorf("mysqld started %d times", again)
+			}
+		})
 	}
 }
 
 // obeys gives a member an assignment for its present start.
 func (m *realMember) obeys(t *testing.T, order replication.Assignment) {
 	t.Helper()
-	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
+	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting || m.agent.Status().StartHeld })
 	order.Protocol, order.Cluster, order.Boot = replication.Protocol, "uid", m.agent.Status().Boot
 	if err := m.agent.Assign(order); err != nil {
 		t.Fatal(err)

@@ -89,7 +89,7 @@ const maxState = 1 << 20
 // readRegular reads a regular file of at most most bytes and follows no link: other programs may have written to the volume, and this
 // program can read files that they must not read.
 func readRegular(file string, most int64) ([]byte, error) {
-	opened, err := openRegular(file, most)
+	opened, err := openRegular(file, most, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +97,9 @@ func readRegular(file string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(opened, most))
 }
 
-// openRegular opens such a file.
-func openRegular(file string, most int64) (*os.File, error) {
-	opened, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+// openRegular opens such a file, to read it (O_RDONLY) or to change it, too (O_RDWR).
+func openRegular(file string, most int64, mode int) (*os.File, error) {
+	opened, err := os.OpenFile(file, mode|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

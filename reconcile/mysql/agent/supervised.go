@@ -46,7 +46,10 @@ func (a *Agent) supervised(now supervisor.State) {
 	if hasEnded || now.Start != a.mysqld.Start {
 		a.hasEnded(endMessage(now))
 	}
-	a.mysqld, a.isGone = now, !now.Running
+	if now.Held && !a.mysqld.Held {
+		a.heldSince = time.Now()
+	}
+	a.mysqld, a.isGone, a.status.StartHeld = now, !now.Running, now.Held
 	if a.stopsOpen() && a.interrupt != nil {
 		a.interrupt()
 	}
@@ -89,7 +92,7 @@ func (a *Agent) unsupervised(err error) {
 		return
 	}
 	a.log.Info("mysqld's supervisor does not answer", "error", err.Error())
-	a.mysqld = supervisor.State{}
+	a.mysqld, a.status.StartHeld = supervisor.State{}, false
 	a.hasEnded("the container of mysqld has ended")
 }
 

@@ -190,6 +190,8 @@ type Status struct {
 	// UnansweredFor is for how long mysqld has not answered its agent: since State has been StateStarting, or since its last answer if the next
 	// one is late. While a member starts, and mysqld may take writes for all that is known, only that time counts.
 	UnansweredFor time.Duration `json:"unansweredFor,omitempty"`
+	// StartHeld means that mysqld has ended while clients could write, and starts again once the agent knows who leads.
+	StartHeld bool `json:"startHeld,omitempty"`
 	// Closed is set while mysqld certainly takes no writes: it does not run, or refuses them. It is the version of the record that the member
 	// followed before the agent saw that; zero if it followed none.
 	Closed *Version `json:"closed,omitempty"`

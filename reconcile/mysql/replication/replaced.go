@@ -34,11 +34,11 @@ func errantStep(a Assignment, local Observed, errant GTIDSet) Step {
 	return cloneStep(a)
 }
 
-// mostUnacknowledged is more than the transactions that wait for acknowledgements at one time: each has a session. If the member has more
+// MostUnacknowledged is more than the transactions that wait for acknowledgements at one time: each has a session. If the member has more
 // of them alone, the primary may have lost some.
-const mostUnacknowledged = 10_000
+const MostUnacknowledged = 10_000
 
 // isUnacknowledged reports whether the member made these transactions as the primary, and was replaced without them.
 func (l Observed) isUnacknowledged(errant GTIDSet) bool {
-	return l.HadAsPrimary.Contains(errant) && errant.Count() <= mostUnacknowledged
+	return l.HadAsPrimary.Contains(errant) && errant.Count() <= MostUnacknowledged
 }

@@ -29,6 +29,8 @@ type State struct {
 	Open bool `json:"open"`
 	// Stopping means that the container stops: this mysqld is the last one.
 	Stopping bool `json:"stopping"`
+	// Held reports whether the latest mysqld has crashed while clients could write, and the supervisor waits for Start.
+	Held bool `json:"held,omitempty"`
 	// Ended is how the latest mysqld that has ended did so; empty if none has.
 	Ended string `json:"ended,omitempty"`
 	// LeaseEnds reports whether this mysqld needs its lease, and there has been no evidence for a while (Lease.Ends).
@@ -49,6 +51,8 @@ const (
 	Closed Verb = "Closed"
 	// Kill orders the supervisor to end mysqld with SIGKILL.
 	Kill Verb = "Kill"
+	// Start orders the supervisor to start mysqld again whose start it holds.
+	Start Verb = "Start"
 
 	// lead replaces the lease, and confirm adds a confirmation to it.
 	lead    Verb = "Lead"
@@ -83,7 +87,8 @@ const (
 	messageTimeout = 2 * time.Second
 )
 
-// Tell sends an announcement or an order that concerns one start of mysqld. It returns an error if that mysqld no longer runs.
+// Tell sends an announcement or an order that concerns one start of mysqld. It returns an error if that mysqld no longer runs; for Start,
+// if the supervisor does not hold the next one.
 func Tell(ctx context.Context, socket string, verb Verb, start string) error {
 	_, err := ask(ctx, socket, message{Verb: verb, Start: start})
 	return err

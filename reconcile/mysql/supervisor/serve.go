@@ -76,7 +76,7 @@ func (s *Supervisor) converse(ctx context.Context, open net.Conn) {
 		told.IsImpossible = errors.Is(err, errCannotLook)
 	case confirm:
 		err = s.confirm(asked)
-	case Answered, Open, Closed, Kill, watch:
+	case Answered, Open, Closed, Kill, Start, watch:
 		err = s.take(asked)
 	default:
 		err = fmt.Errorf("unknown verb %q", asked.Verb)
@@ -89,6 +89,8 @@ func (s *Supervisor) converse(ctx context.Context, open net.Conn) {
 
 // report sends the state now and after each change, until the watcher closes its connection, or the context ends.
 func (s *Supervisor) report(ctx context.Context, open net.Conn) {
+	s.watched(+1)
+	defer s.watched(-1)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

@@ -55,6 +55,8 @@ type Supervisor struct {
 	// clock is the clock of leases, and lookEvery is how often the supervisor looks at the lease; Clock and leaseEvery except in tests.
 	clock     func() (time.Duration, error)
 	lookEvery time.Duration
+	// holdLimit is HoldLimit, except in tests.
+	holdLimit time.Duration
 
 	mu       sync.Mutex
 	state    State
@@ -62,6 +64,7 @@ type Supervisor struct {
 	changed  chan struct{} // closed at the next change of state
 	process  *os.Process
 	answered bool
+	watchers int
 	ends     []time.Time
 }
 
@@ -79,19 +82,34 @@ func (s *Supervisor) Run(ctx context.Context, signals <-chan os.Signal) (int, er
 	go s.takeSignals(ctx, signals)
 	go s.every(ctx, s.renewLease)
 	go s.every(ctx, s.endLease)
-	for {
-		pid, err := s.start()
-		if err != nil {
+	var last syscall.WaitStatus
+	for s.mayStart() {
+		if last, err = s.runOnce(); err != nil {
 			return 1, err
 		}
-		status, err := s.Wait(pid)
-		if err != nil {
-			return 1, fmt.Errorf("wait for mysqld: %w", err)
-		}
-		if !s.ended(status, time.Now()) {
-			return exitStatus(status), nil
+		if !s.ended(last, time.Now()) {
+			break
 		}
 	}
+	return exitStatus(last), nil
+}
+
+// runOnce runs mysqld until it ends. Meanwhile, nothing else changes its data.
+func (s *Supervisor) runOnce() (syscall.WaitStatus, error) {
+	locked, err := s.lockToStart()
+	if err != nil {
+		return 0, fmt.Errorf("lock the data of mysqld: %w", err)
+	}
+	defer locked.Close()
+	pid, err := s.start()
+	if err != nil {
+		return 0, err
+	}
+	status, err := s.Wait(pid)
+	if err != nil {
+		return 0, fmt.Errorf("wait for mysqld: %w", err)
+	}
+	return status, nil
 }
 
 // start starts mysqld.
@@ -122,20 +140,20 @@ func (s *Supervisor) start() (int, error) {
 func (s *Supervisor) ended(status syscall.WaitStatus, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Running, s.state.Open, s.state.Ended = false, false, describe(status)
-	s.broadcast()
 	s.ends = slices.DeleteFunc(append(s.ends, now), func(end time.Time) bool { return now.Sub(end) > endsPeriod })
+	startsAgain := s.answered && !s.state.Stopping && len(s.ends) <= mostEnds
+	s.state = State{
+		Start: s.state.Start, Starts: s.state.Starts, Stopping: s.state.Stopping, Ended: describe(status),
+		Held: startsAgain && s.state.Open && hasCrashed(status) && s.watchers > 0,
+	}
+	s.broadcast()
 	switch {
-	case s.state.Stopping:
-		return false
-	case !s.answered:
-		return false
+	case startsAgain:
+		s.warn("mysqld ended (%s): the supervisor starts it again", s.state.Ended)
 	case len(s.ends) > mostEnds:
 		s.warn("mysqld ended (%s) for the %dth time within a minute: the container ends", s.state.Ended, len(s.ends))
-		return false
 	}
-	s.warn("mysqld ended (%s): the supervisor starts it again", s.state.Ended)
-	return true
+	return startsAgain
 }
 
 // takeSignals acts on signals until the context ends.
@@ -190,6 +208,9 @@ var errEnded = errors.New("this mysqld has ended")
 func (s *Supervisor) take(asked message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if asked.Verb == Start {
+		return s.orderStart(asked.Start)
+	}
 	if !s.state.Running || asked.Start != s.state.Start {
 		return errEnded
 	}
@@ -208,7 +229,7 @@ func (s *Supervisor) take(asked message) error {
 		}
 	case Kill:
 		s.send(syscall.SIGKILL)
-	case watch, lead, confirm: // converse answers them
+	case Start, watch, lead, confirm: // answered elsewhere
 	}
 	return nil
 }

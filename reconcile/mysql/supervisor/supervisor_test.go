@@ -31,6 +31,8 @@ type container struct {
 	heard map[netip.AddrPort]time.Duration
 	// failed is what the kernel says about connections instead.
 	failed error
+	// leaves ends the connection of the agent.
+	leaves context.CancelFunc
 	// hold, unless nil, returns when the kernel may answer.
 	hold func()
 }
@@ -53,7 +55,7 @@ func run(t *testing.T, script string, timeout time.Duration) *container {
 	c.supervised = &Supervisor{
 		Command: []string{"/bin/sh", "-c", script, short}, RunDir: short, Log: t.Output(), Wait: waitFor,
 		CloseTimeout: timeout, Heard: c.age, Attributes: &syscall.SysProcAttr{Setpgid: true},
-		clock: c.read, lookEvery: 5 * time.Millisecond,
+		clock: c.read, lookEvery: 5 * time.Millisecond, holdLimit: time.Millisecond,
 	}
 	if timeout == 0 {
 		c.supervised.CloseTimeout = time.Minute
@@ -67,6 +69,8 @@ func run(t *testing.T, script string, timeout time.Duration) *container {
 	}()
 	watching, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	t.Cleanup(stop)
+	t.Cleanup(c.ends)
+	c.leaves = stop
 	go func() {
 		for watching.Err() == nil {
 			_ = Watch(watching, Socket(short), c.sees)
@@ -74,6 +78,16 @@ func run(t *testing.T, script string, timeout time.Duration) *container {
 		}
 	}()
 	return c
+}
+
+// ends kills a mysqld that still runs.
+func (c *container) ends() {
+	c.supervised.mu.Lock()
+	defer c.supervised.mu.Unlock()
+	c.supervised.state.Stopping = true
+	if c.supervised.state.Running {
+		c.supervised.send(syscall.SIGKILL)
+	}
 }
 
 func waitFor(pid int) (syscall.WaitStatus, error) {
@@ -155,6 +169,7 @@ func (c *container) ready() {
 func TestMysqldStartsAgain(t *testing.T) {
 	t.Parallel()
 	c := run(t, serving, 0)
+	c.holds(time.Hour)
 	first := c.nth(1)
 	for _, left := range []string{"mysqld.sock", "mysqld.sock.lock"} {
 		if _, err := os.Stat(filepath.Join(c.folder, left)); err == nil {
@@ -164,16 +179,16 @@ func TestMysqldStartsAgain(t *testing.T) {
 	c.tells(Answered, first.Start)
 	c.tells(Open, first.Start)
 	c.tells(Kill, first.Start)
+	c.tells(Start, c.held().Start)
 	second := c.nth(2)
 	if second.Start == first.Start || second.Open || second.Ended != "signal: killed" {
 		t.Errorf("the second start is %+v, after %+v", second, first)
 	}
-	for _, verb := range []Verb{Answered, Open, Closed, Kill} {
+	for _, verb := range []Verb{Answered, Open, Closed, Kill, Start} {
 		if err := c.tell(verb, first.Start); err == nil {
 			t.Errorf("%s of the former mysqld is accepted", verb)
 		}
 	}
-	c.ready()
 	c.tells(Kill, second.Start)
 	c.exits(statusSignal + int(syscall.SIGKILL))
 }
