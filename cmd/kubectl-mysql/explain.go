@@ -102,7 +102,7 @@ func explainFromStatus(out io.Writer, o options, t topology, failed error) error
 	if ready := t.condition("FailoverReady"); ready != nil && ready.Status == metav1.ConditionTrue {
 		fmt.Fprintf(out, "  FailoverReady is %s, %s: %s\n", ready.Status, ready.Reason, ready.Message)
 	}
-	_, err := fmt.Fprintf(out, "  spec.failover: notReadySeconds %d, unreachableSeconds %d, whenPrimaryUnreachable %s\n",
-		t.Failover.NotReadySeconds, t.Failover.UnreachableSeconds, t.Failover.WhenPrimaryUnreachable)
+	_, err := fmt.Fprintf(out, "  spec.failover: notReadySeconds %d, unreachableSeconds %d, whenPrimaryUnreachable %s, whenPrimaryCrashes %s\n",
+		t.Failover.NotReadySeconds, t.Failover.UnreachableSeconds, t.Failover.WhenPrimaryUnreachable, t.Failover.WhenPrimaryCrashes)
 	return err
 }

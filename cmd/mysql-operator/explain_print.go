@@ -49,15 +49,18 @@ func printRecord(out io.Writer, e mysqlcluster.Explanation) {
 		lease = fmt.Sprintf("the primary's lease lasts %d s", record.LeaseSeconds)
 	}
 	fmt.Fprintf(out, "  commits need %d acknowledgements; %s\n", record.RequiredAcks, lease)
-	unreachable, lost := "Wait", "Block"
+	unreachable, crashes, lost := "Wait", "Replace", "Block"
 	if e.Limits.IsReplacedUnreachable {
 		unreachable = "Replace"
+	}
+	if e.Limits.RestartsCrashed {
+		crashes = "Restart"
 	}
 	if e.Limits.ContinuesWithoutReplicas {
 		lost = fmt.Sprintf("Continue after %d s", e.Limits.GracePeriodSeconds)
 	}
-	fmt.Fprintf(out, "  spec: notReadySeconds %d, unreachableSeconds %d, whenPrimaryUnreachable %s, whenReplicasLost %s\n",
-		e.Limits.NotReadySeconds, e.Limits.UnreachableSeconds, unreachable, lost)
+	fmt.Fprintf(out, "  spec: notReadySeconds %d, unreachableSeconds %d, whenPrimaryUnreachable %s, whenPrimaryCrashes %s, whenReplicasLost %s\n",
+		e.Limits.NotReadySeconds, e.Limits.UnreachableSeconds, unreachable, crashes, lost)
 }
 
 func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }

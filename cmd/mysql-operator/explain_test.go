@@ -46,7 +46,7 @@ RECORD 2.9 (epoch.revision)
   primary db-1
   in sync: db-0, db-1, db-2; joining: none
   commits need 1 acknowledgements; the primary's lease lasts 6 s
-  spec: notReadySeconds 10, unreachableSeconds 5, whenPrimaryUnreachable Replace, whenReplicasLost Continue after 10 s
+  spec: notReadySeconds 10, unreachableSeconds 5, whenPrimaryUnreachable Replace, whenPrimaryCrashes Replace, whenReplicasLost Continue after 10 s
 
 MEMBER  ROLE     ANSWERS  STATE       QUIET  ACKS   TO-APPLY  LACKS  ALONE  ACCEPTED     LEASE  NOTES
 db-0    in sync  yes      CatchingUp  3s     gives  12        0      0      2.9 Replica  -      counts

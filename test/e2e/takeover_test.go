@@ -83,6 +83,34 @@ func TestReplicaTakesOver(t *testing.T) {
 	}
 }
 
+// TestCrashedPrimaryIsReplaced: mysqld of the primary of three is killed. A replica takes over at once, and the former primary follows it
+// without a copy of the data.
+func TestCrashedPrimaryIsReplaced(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.start(3)
+	w := p.startWriter()
+	p.goesOn(w)
+	began := time.Now()
+	kill(t, p.cluster+"-0", "mysqld")
+	p.wait("a replica to take over", changeLimit, func(ctx context.Context) (bool, string) {
+		seen := p.field(ctx, "{.status.epoch} {.status.primary} {.status.formerPrimary}")
+		return seen == "2 "+p.cluster+"-1 " || seen == "2 "+p.cluster+"-2 ", seen + " " + p.field(ctx, readyPath)
+	})
+	p.goesOn(w)
+	t.Logf("clients write again after %s", time.Since(began))
+	p.hasEvent("ReplacingPrimary", "mysqld of the primary "+p.cluster+"-0 has ended")
+	p.settled(3)
+	t.Logf("the former primary is in sync after %s", time.Since(began))
+	w.end()
+	if metrics := p.memberMetrics(p.cluster + "-0"); !strings.Contains(metrics, "mysql_operator_member_mysqld_starts 2\n") {
+		t.Errorf("mysqld of the former primary has not started once again, as it does without a copy:\n%s", metrics)
+	}
+	db := p.open(p.cluster, p.password)
+	p.nothingLost(w, db)
+	p.replicaHasAll(db)
+}
+
 // stray connects to a former primary as soon as its mysqld answers, as a client does whose node does not know the next one yet. It returns
 // a wait for the end of that session: every write of it would fail.
 func (p *place) stray(pod string) (ends func()) {

@@ -46,6 +46,8 @@ type Limits struct {
 	UnreachableSeconds int `json:"unreachableSeconds"`
 	// IsReplacedUnreachable means whenPrimaryUnreachable: Replace.
 	IsReplacedUnreachable bool `json:"isReplacedUnreachable"`
+	// RestartsCrashed means whenPrimaryCrashes: Restart.
+	RestartsCrashed bool `json:"restartsCrashed"`
 	// ContinuesWithoutReplicas means whenReplicasLost: Continue, after GracePeriodSeconds.
 	ContinuesWithoutReplicas bool `json:"continuesWithoutReplicas"`
 	GracePeriodSeconds       int  `json:"gracePeriodSeconds"`
@@ -171,6 +173,7 @@ func explanationOf(cluster v1.MySQLCluster, seen observed) Explanation {
 		Namespace: cluster.Namespace, Name: cluster.Name, Time: metav1.NewTime(seen.now), Record: now.Record, Idle: idleBecause(cluster),
 		Limits: Limits{
 			NotReadySeconds: int(now.Limits.NotReady.Seconds()), UnreachableSeconds: int(now.Limits.Unreachable.Seconds()), IsReplacedUnreachable: now.WantsLease,
+			RestartsCrashed:          now.Limits.RestartsCrashed,
 			ContinuesWithoutReplicas: now.Durability.Continue, GracePeriodSeconds: int(now.Durability.Grace.Seconds()),
 		},
 		Members: now.Evidence(), Verdicts: now.Verdicts(), Next: nextOf(cluster, now), Takeover: now.Takeover(),

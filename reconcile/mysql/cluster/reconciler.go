@@ -287,8 +287,9 @@ func leastAcks(cluster v1.MySQLCluster) int {
 // limitsOf returns the limits that the user wants. A definition of an older release has no defaults for them.
 func limitsOf(failover v1.Failover) replication.Limits {
 	return replication.Limits{
-		NotReady:    time.Duration(cmp.Or(failover.NotReadySeconds, 10)) * time.Second,
-		Unreachable: time.Duration(cmp.Or(failover.UnreachableSeconds, 2)) * time.Second,
+		NotReady:        time.Duration(cmp.Or(failover.NotReadySeconds, 10)) * time.Second,
+		Unreachable:     time.Duration(cmp.Or(failover.UnreachableSeconds, 2)) * time.Second,
+		RestartsCrashed: failover.WhenPrimaryCrashes == v1.Restart,
 	}
 }
 

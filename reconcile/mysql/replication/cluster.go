@@ -163,7 +163,7 @@ func decide(c Cluster) Decision {
 		decision.Note = heldLaterNote(primary, c.Record)
 		return decision
 	}
-	if decision = c.replaceDown(decision); decision.Record.FormerPrimary != "" {
+	if decision = c.replaceDown(decision); decision.Record.FormerPrimary != "" || c.holdsStart() {
 		return decision
 	}
 	wanted := assignments(c)

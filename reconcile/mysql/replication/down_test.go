@@ -25,6 +25,18 @@ func downPrimary(t *testing.T, replicas, acks int) *story {
 	return healthy(t, replicas, acks).hears(0, StateStarting, down)
 }
 
+// crashedPrimary is a cluster of which mysqld of the primary db-0 has just crashed, and its start is held.
+func crashedPrimary(t *testing.T, replicas, acks int) *story {
+	t.Helper()
+	return healthy(t, replicas, acks).hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Closed, s.StartHeld = &Version{}, true })
+}
+
+// behind is the same cluster in which db-1 has everything, and has not applied all of it.
+func behind(t *testing.T, s *story) *story {
+	t.Helper()
+	return s.hears(1, StateReplicating, has("A:1-12"), func(t *testing.T, s *Status) { t.Helper(); s.Executed = gtids(t, "A:1-11") })
+}
+
 // hungPrimary is a cluster whose primary db-0 may take writes, and does not answer. So many replicas have got nothing from it for a while.
 func hungPrimary(t *testing.T, silent int, length time.Duration) *story {
 	t.Helper()
@@ -94,6 +106,19 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			fencedFromDown(t, 3, 1).with(func(c *Cluster) { c.Members[1].Status.Version, c.Members[2].Status.Version = "9.7.4", "8.4.6" }),
 			Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: whole[1:], RequiredAcks: 1}},
 
+		"it has crashed, and two replicas are left": {
+			crashedPrimary(t, 3, 1), fencing(1, whole...)},
+		"it has crashed, and one replica is left, which alone could promise nothing": {
+			crashedPrimary(t, 2, 1), rec(1, 1, whole[:2]...)},
+		"it has crashed, and the user wants it to restart": {
+			crashedPrimary(t, 3, 1).with(func(c *Cluster) { c.Limits.RestartsCrashed = true }), rec(1, 1, whole...)},
+		"it has crashed, and one of two replicas does not answer": {
+			crashedPrimary(t, 3, 1).silent(2), rec(1, 1, whole...)},
+		"it has crashed, and commits waited for no replica": {
+			crashedPrimary(t, 3, 0), rec(1, 0, whole...)},
+		"it has crashed, and the member that has everything has not applied all of it": {
+			behind(t, crashedPrimary(t, 3, 1)), rec(1, 1, whole...)},
+
 		"it hangs, and no replica hears it": {
 			hungPrimary(t, 2, usual().silent()), fencing(1, whole...)},
 		"it has hung for a moment": {
@@ -162,7 +187,7 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			asking(fencedFromDown(t, 3, 1).lost(0), "db-0.0.1"), fencing(1, whole...)},
 
 		"the member that has everything has not applied all of it": {
-			downPrimary(t, 3, 1).hears(1, StateReplicating, has("A:1-12"), func(t *testing.T, s *Status) { t.Helper(); s.Executed = gtids(t, "A:1-11") }), rec(1, 1, whole...)},
+			behind(t, downPrimary(t, 3, 1)), rec(1, 1, whole...)},
 		"its applier has failed": {
 			downPrimary(t, 3, 1).hears(1, StateBroken, has("A:1-12")), rec(1, 1, whole...)},
 		"the applier of another one has failed": {
@@ -229,4 +254,24 @@ func TestDecideDoesNotAdoptAPrimaryThatMayBeReplaced(t *testing.T) {
 	wantNote(t, adopting(1, 1, "db-0", "db-1"), ReasonAdoptionBlocked, true, "may have replaced it")
 	wantRecord(t, adopting(2, 1, whole...), rec(6, 0, "db-0"))
 	wantRecord(t, adopting(1, 0, "db-0"), rec(6, 0, "db-0"))
+}
+
+// TestDecideLetsACrashedPrimaryStart as soon as no replica can take over at once. Until then, its agent waits.
+func TestDecideLetsACrashedPrimaryStart(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		story *story
+		waits bool
+	}{
+		"a replica applies what it has received": {behind(t, crashedPrimary(t, 3, 1)), true},
+		"its applier has failed":                 {crashedPrimary(t, 3, 1).hears(1, StateBroken, has("A:1-12")), false},
+		"the user wants it to restart":           {behind(t, crashedPrimary(t, 3, 1)).with(func(c *Cluster) { c.Limits.RestartsCrashed = true }), false},
+		"one replica is left":                    {crashedPrimary(t, 2, 1), false},
+		"it has no replica":                      {crashedPrimary(t, 1, 0), false},
+		"a replica does not answer":              {crashedPrimary(t, 3, 1).silent(2), false},
+	} {
+		if _, assigned := Decide(test.story.c).Assignments["db-0"]; assigned == test.waits {
+			t.Errorf("%s: the primary is assigned its role: %t", name, assigned)
+		}
+	}
 }

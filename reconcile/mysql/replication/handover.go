@@ -101,6 +101,17 @@ func (c Cluster) soonest() (name, problem string) {
 	return name, ""
 }
 
+// holdsStart reports whether the primary waits before its mysqld starts after a crash, and a replica may have applied what it received
+// before that. Until the operator assigns it its role, or for some seconds, the primary waits.
+func (c Cluster) holdsStart() bool {
+	if _, problem := c.whyNotReplaced(); problem != "" || !c.isReplacedAtOnce() {
+		return false
+	}
+	name, _ := c.soonest()
+	candidate, found := c.member(name)
+	return found && candidate.Status.State != StateBroken
+}
+
 // adoptInstead is what a user can do where no replica may take over by itself.
 const adoptInstead = "delete this resource and apply it again: the operator adopts the data of the members"
 

@@ -38,6 +38,8 @@ type Limits struct {
 	// Unreachable is for how long a primary that may run may not answer, its agent or the operator. A shorter hang, as of a machine that is
 	// paused to be moved, ends by itself sooner.
 	Unreachable time.Duration
+	// RestartsCrashed means that a primary whose mysqld has crashed gets NotReady, even if a replica could take over at once.
+	RestartsCrashed bool
 }
 
 // silent is for how long replicas must have got nothing from a primary that may run. They may have got the last heartbeat later than the
@@ -54,6 +56,9 @@ func (c Cluster) primaryDown() Verdict {
 	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its mysqld does not answer the agent", status.IsLate()) {
 		return v
 	}
+	if c.isReplacedAtOnce() {
+		return v.saying("mysqld of the primary %s has ended", c.Record.Primary)
+	}
 	limit, late := c.Limits.NotReady, "has not been ready"
 	if status.Closed == nil {
 		limit, late = c.Limits.Unreachable, "has not answered"
@@ -61,6 +66,17 @@ func (c Cluster) primaryDown() Verdict {
 	}
 	v.mustLast("its mysqld "+late, status.UnansweredFor, limit)
 	return v.saying("mysqld of the primary %s %s for more than %d seconds", c.Record.Primary, late, int(limit.Seconds()))
+}
+
+// isReplacedAtOnce reports whether mysqld of the primary has crashed, and enough replicas are left to keep the promise of the record
+// without it. Its agent holds the next start for a moment: before, it can cut off what only this member has.
+func (c Cluster) isReplacedAtOnce() bool {
+	status := c.primaryStatus()
+	return status != nil && status.StartHeld && c.couldReplaceAtOnce()
+}
+
+func (c Cluster) couldReplaceAtOnce() bool {
+	return !c.Limits.RestartsCrashed && len(c.witnesses(answers)) > c.Record.RequiredAcks
 }
 
 // primaryGone judges a primary whose agent has not answered for too long.

@@ -32,11 +32,20 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	if len(names) == 0 {
 		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first"
 	}
-	message = fmt.Sprintf("%s takes over about %d seconds after mysqld of %s fails, unless it is back before", strings.Join(names, " or "), int((c.Limits.NotReady + takingOver).Seconds()), c.Record.Primary)
+	message = fmt.Sprintf("%s takes over about %s, unless it is back before", strings.Join(names, " or "), c.afterFailures())
 	if c.Record.LeaseSeconds > 0 {
 		message += fmt.Sprintf(", or %d after nothing answers for it any more", roundUp(c.untilLeaseEnds()+takingOver))
 	}
 	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased()
+}
+
+// afterFailures says how soon a replica takes over after mysqld of the primary has failed.
+func (c Cluster) afterFailures() string {
+	fails := fmt.Sprintf("%d seconds after mysqld of %s fails", int((c.Limits.NotReady + takingOver).Seconds()), c.Record.Primary)
+	if !c.couldReplaceAtOnce() {
+		return fails
+	}
+	return fmt.Sprintf("%d seconds after mysqld of %s crashes, or %d after it fails otherwise", int(takingOver.Seconds()), c.Record.Primary, int((c.Limits.NotReady + takingOver).Seconds()))
 }
 
 // untilLeaseEnds is about how long after its last packet the lease of a primary has ended for which nothing answers.

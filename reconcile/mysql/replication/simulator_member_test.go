@@ -95,6 +95,7 @@ func (v *volume) has() transactions {
 type server struct {
 	up, readOnly         bool
 	hung                 bool // it does nothing, and closes no connection
+	held                 bool // it does not run, and waits until the agent knows who leads
 	start                int  // counts starts
 	sourceAcks           int
 	replicaAcks          bool
@@ -168,12 +169,10 @@ func newSimulated(ordinal int) *simulated {
 // writable reports whether clients can write here.
 func (m *simulated) writable() bool { return m.sql.up && !m.sql.readOnly }
 
-// crash ends mysqld. Transactions that waited for acknowledgements are in the binary log, and recovery will commit them.
+// crash ends mysqld. Transactions that waited for acknowledgements are in the binary log, and recovery will commit them. If clients could
+// write, the agent holds the next start.
 func (m *simulated) crash() {
-	for _, waiting := range m.sql.waiting {
-		m.commit(waiting.number)
-	}
-	m.sql = server{start: m.sql.start}
+	m.sql = server{start: m.sql.start, held: m.writable() && m.agent.up, waiting: m.sql.waiting}
 }
 
 func (m *simulated) commit(n int) {
@@ -183,6 +182,7 @@ func (m *simulated) commit(n int) {
 
 // boot starts mysqld as its configuration demands: read-only, replication stopped, acknowledgements off.
 func (m *simulated) boot() {
+	m.recover()
 	if !m.vol.made {
 		m.vol.made, m.vol.origin = true, OriginFresh
 	}
@@ -192,8 +192,20 @@ func (m *simulated) boot() {
 // killPod ends mysqld and agent; the Pod's containers start again later.
 func (m *simulated) killPod() {
 	m.crash()
-	m.agent = sidecar{}
+	m.recover()
+	m.killAgent()
 }
+
+// recover commits what is in the binary log.
+func (m *simulated) recover() {
+	for _, waiting := range m.sql.waiting {
+		m.commit(waiting.number)
+	}
+	m.sql.waiting = nil
+}
+
+// killAgent ends the agent. Without it, no start is held.
+func (m *simulated) killAgent() { m.agent, m.sql.held = sidecar{}, false }
 
 // apply applies the oldest received transaction.
 func (m *simulated) apply() {
@@ -488,12 +500,17 @@ func (m *simulated) forget(source string) {
 	m.vol.source, m.vol.relay, m.vol.retrieved = source, nil, transactions{}
 }
 
+// newUUID gives the member a new server_uuid.
+func (w *world) newUUID(m *simulated) {
+	w.tokens++
+	m.uuid = fmt.Sprintf("%08d-%04d-0000-0000-%012d", m.ordinal, w.tokens%10000, w.tokens)
+}
+
 // clone replaces the member's data with the donor's. Or it is interrupted in the middle, which leaves no data.
 func (w *world) clone(m *simulated) {
 	donor := w.named(m.agent.view.Assignment.SourceHost)
 	m.vol.origin = OriginFresh
-	w.tokens++
-	m.uuid = fmt.Sprintf("%08d-%04d-0000-0000-%012d", m.ordinal, w.tokens%10000, w.tokens)
+	w.newUUID(m)
 	if donor == nil || m.cut || donor.cut || !donor.sql.up || donor.sql.hung {
 		return
 	}

@@ -1,5 +1,7 @@
 package replication
 
+import "slices"
+
 // recordReplaced simulates an agent that records what its member had when it was replaced as the primary, until the member follows another
 // one.
 func (w *world) recordReplaced(m *simulated, local *Observed, under Version) {
@@ -39,7 +41,7 @@ func (w *world) setAside(m *simulated, gtids GTIDSet) {
 // may take writes and is not the primary's any more is killed.
 func (w *world) unanswered(m *simulated) {
 	a := &m.agent
-	a.status.State, a.status.Closed = StateStarting, nil
+	a.status.State, a.status.Closed, a.status.StartHeld = StateStarting, nil, m.sql.held
 	if a.assignment != nil && a.assignment.Role == RoleReplica && m.writable() {
 		m.crash()
 	}
@@ -50,4 +52,57 @@ func (w *world) unanswered(m *simulated) {
 	if a.assignment != nil {
 		*a.status.Closed = a.assignment.Record.Version()
 	}
+}
+
+// mayStart simulates an agent that holds the start of mysqld until it knows who leads. It may have to wait for too long.
+func (w *world) mayStart(m *simulated) bool {
+	order, isOver := m.agent.assignment, w.random.IntN(8) == 0
+	switch {
+	case !m.sql.held || isOver && m.agent.status.State == StateStarting:
+		return true
+	case m.agent.status.State != StateStarting: // it has not seen yet that mysqld has ended
+		return false
+	case order != nil && order.Role == RolePrimary && order.Boot == m.agent.status.Boot:
+		return true
+	case m.vol.replaced == nil:
+		return m.vol.last == nil || m.vol.last.Acks == 0
+	case order == nil || m.vol.held.Primary == "":
+		return false
+	}
+	source := w.sourceOf(m, *order)
+	if source.Err == "" {
+		w.cutTail(m, source.Executed.Union(source.Pending))
+	}
+	return source.Err == ""
+}
+
+// cutTail simulates an agent that cuts off what the new primary does not have. It may refuse, or end in between.
+func (w *world) cutTail(m *simulated, has GTIDSet) {
+	rest := slices.IndexFunc(m.sql.waiting, func(one commit) bool { return !has.Contains(w.one(one.number)) })
+	if rest < 0 || w.random.IntN(4) == 0 {
+		return
+	}
+	former := formerPrimary{isKnown: true}
+	m.logged().each(func(n int) {
+		if w.ledger[n].uuid == m.uuid {
+			former.had.add(n)
+		}
+	})
+	for _, one := range m.sql.waiting[rest:] {
+		if has.Contains(w.one(one.number)) || w.ledger[one.number].uuid != m.uuid {
+			return
+		}
+		former.setAside.add(one.number)
+	}
+	if lost := former.setAside.both(w.acked); !lost.empty() {
+		w.violated("%s cuts off its acknowledged transactions %v", m.name, w.set(lost))
+	}
+	m.vol.replaced = &former
+	w.newUUID(m)
+	if w.random.IntN(8) == 0 {
+		return
+	}
+	w.say("%s: cuts off %s", m.name, w.set(former.setAside))
+	m.sql.waiting = m.sql.waiting[:rest]
+	m.vol.binlog = slices.DeleteFunc(m.vol.binlog, former.setAside.has)
 }

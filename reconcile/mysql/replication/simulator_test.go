@@ -294,7 +294,7 @@ func (w *world) kubelet(m *simulated) {
 	case m.pod && !m.agent.up:
 		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock, since: w.clock, startingAt: w.clock, hearsAt: w.clock}
 		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, Protocol: Protocol}
-	case m.pod && !m.sql.up && !m.isBroken:
+	case m.pod && !m.sql.up && !m.isBroken && w.mayStart(m):
 		w.say("%s: mysqld starts", m.name)
 		m.boot()
 	}
@@ -374,7 +374,7 @@ func (w *world) fault() {
 		m.crash()
 	case 1:
 		w.say("%s: agent killed", m.name)
-		m.agent = sidecar{}
+		m.killAgent()
 	case 2:
 		w.replacePod(m)
 	case 3, 4:

@@ -151,10 +151,22 @@ const (
 	Wait WhenPrimaryUnreachable = "Wait"
 )
 
+// WhenPrimaryCrashes says what happens if mysqld of the primary crashes, and enough replicas are left to acknowledge writes.
+type WhenPrimaryCrashes string
+
+const (
+	// ReplaceCrashed means that a replica takes over at once.
+	ReplaceCrashed WhenPrimaryCrashes = "Replace"
+	// Restart means that the primary gets NotReadySeconds to be back.
+	Restart WhenPrimaryCrashes = "Restart"
+)
+
 // Failover is the user's choice of when another member takes over.
 type Failover struct {
 	// WhenPrimaryUnreachable defaults to Replace.
 	WhenPrimaryUnreachable WhenPrimaryUnreachable `json:"whenPrimaryUnreachable,omitempty"`
+	// WhenPrimaryCrashes defaults to ReplaceCrashed.
+	WhenPrimaryCrashes WhenPrimaryCrashes `json:"whenPrimaryCrashes,omitempty"`
 	// NotReadySeconds is for how long mysqld of the primary may not be ready before a replica takes over: 3..3600 seconds. Default 10.
 	NotReadySeconds int32 `json:"notReadySeconds,omitempty"`
 	// UnreachableSeconds is for how long the primary may not answer, and replicas may get nothing from it, before a replica takes over:
