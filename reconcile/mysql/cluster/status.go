@@ -46,8 +46,7 @@ func (r passResult) status() v1.MySQLClusterStatus {
 	describeRotation(&status, r.rotation)
 	describeMemory(&status, r.cluster)
 	r.describeDisk(&status)
-	describePrepared(&status, r.primaryStatus())
-	describeEvents(&status, r.primaryStatus())
+	describeLeft(&status, r.primaryStatus())
 	r.describeRoll(&status)
 	r.describeTables(&status)
 	return status
