@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -47,15 +48,8 @@ func TestAStandbyAsksTheLeader(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			address, err := url.Parse(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ask, err := self{identity: "operator-b_three"}.asksLeader(t.Context(), connection{rest: &rest.Config{Host: server.URL}, namespace: "home"}, ":"+address.Port())
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = ask(t.Context(), "operator-a_one")
+			ask, _ := standby(t, server)
+			err := ask(t.Context(), "operator-a_one")
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -75,6 +69,20 @@ func TestAnOperatorWithoutAPodAsksNoLeader(t *testing.T) {
 	}
 }
 
+// standby returns how a standby asks the leader whose Pod and API server both are this server, and the server's address.
+func standby(t *testing.T, server *httptest.Server) (ask func(context.Context, string) error, host string) {
+	t.Helper()
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask, err = self{identity: "operator-b_three"}.asksLeader(t.Context(), connection{rest: &rest.Config{Host: server.URL}, namespace: "home"}, ":"+at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ask, at.Hostname()
+}
+
 // TestAStandbyFollowsTheLeadersAddress: a Pod whose sandbox is made again keeps its name and UID, and gets another address.
 func TestAStandbyFollowsTheLeadersAddress(t *testing.T) {
 	t.Parallel()
@@ -92,18 +100,11 @@ func TestAStandbyFollowsTheLeadersAddress(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask, err := self{identity: "operator-b_three"}.asksLeader(t.Context(), connection{rest: &rest.Config{Host: server.URL}, namespace: "home"}, ":"+at.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ask, host := standby(t, server)
 	if err := ask(t.Context(), "operator-a_one"); err == nil {
 		t.Error("something answers at the former address")
 	}
-	address = at.Hostname()
+	address = host
 	asked := 0
 	for asked < 2*lookAgain && ask(t.Context(), "operator-a_one") != nil {
 		asked++
