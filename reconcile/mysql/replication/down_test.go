@@ -264,11 +264,15 @@ func TestDecideLetsACrashedPrimaryStart(t *testing.T) {
 		waits bool
 	}{
 		"a replica applies what it has received": {behind(t, crashedPrimary(t, 3, 1)), true},
-		"its applier has failed":                 {crashedPrimary(t, 3, 1).hears(1, StateBroken, has("A:1-12")), false},
-		"the user wants it to restart":           {behind(t, crashedPrimary(t, 3, 1)).with(func(c *Cluster) { c.Limits.RestartsCrashed = true }), false},
-		"one replica is left":                    {crashedPrimary(t, 2, 1), false},
-		"it has no replica":                      {crashedPrimary(t, 1, 0), false},
-		"a replica does not answer":              {crashedPrimary(t, 3, 1).silent(2), false},
+		"a replica lags far behind": {crashedPrimary(t, 3, 1).hears(1, StateReplicating, has("A:1-2012"), func(t *testing.T, s *Status) {
+			t.Helper()
+			s.Executed = gtids(t, "A:1-12")
+		}), false},
+		"its applier has failed":       {crashedPrimary(t, 3, 1).hears(1, StateBroken, has("A:1-12")), false},
+		"the user wants it to restart": {behind(t, crashedPrimary(t, 3, 1)).with(func(c *Cluster) { c.Limits.RestartsCrashed = true }), false},
+		"one replica is left":          {crashedPrimary(t, 2, 1), false},
+		"it has no replica":            {crashedPrimary(t, 1, 0), false},
+		"a replica does not answer":    {crashedPrimary(t, 3, 1).silent(2), false},
 	} {
 		if _, assigned := Decide(test.story.c).Assignments["db-0"]; assigned == test.waits {
 			t.Errorf("%s: the primary is assigned its role: %t", name, assigned)

@@ -101,15 +101,21 @@ func (c Cluster) soonest() (name, problem string) {
 	return name, ""
 }
 
-// holdsStart reports whether the primary waits before its mysqld starts after a crash, and a replica may have applied what it received
-// before that. Until the operator assigns it its role, or for some seconds, the primary waits.
+// mostUnapplied is how many transactions a replica applies in a second or two, if each is small.
+const mostUnapplied = 1000
+
+// holdsStart reports whether the primary waits before its mysqld starts after a crash, and a replica will soon have applied what it
+// received. Until the operator assigns it its role, or for some seconds, the primary waits.
 func (c Cluster) holdsStart() bool {
 	if _, problem := c.whyNotReplaced(); problem != "" || !c.isReplacedAtOnce() {
 		return false
 	}
 	name, _ := c.soonest()
 	candidate, found := c.member(name)
-	return found && candidate.Status.State != StateBroken
+	if !found || candidate.Status.State == StateBroken {
+		return false
+	}
+	return candidate.Status.Received.Subtract(candidate.Status.Executed).Count() <= mostUnapplied
 }
 
 // adoptInstead is what a user can do where no replica may take over by itself.
