@@ -5,6 +5,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
+	"github.com/mysql-operator/mysql-operator/test/rootfs"
 )
 
 // noLimit is MySQL's default max_binlog_cache_size.
@@ -32,7 +33,7 @@ func TestThePrimaryAloneLimitsTransactionsMysqld(t *testing.T) {
 	}
 	order := replication.Assignment{
 		Protocol: replication.Protocol, Record: replication.Record{Epoch: 2, Revision: 2, Primary: "db-1"},
-		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: freePort(t),
+		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: rootfs.Port(t),
 	}
 	if err := m.agent.Assign(order); err != nil {
 		t.Fatal(err)

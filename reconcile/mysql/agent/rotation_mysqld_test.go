@@ -39,7 +39,7 @@ type realMember struct {
 
 func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMember {
 	t.Helper()
-	m := &realMember{rootfs: rootfs.Need(t), layout: newLayout(t), port: freePort(t)}
+	m := &realMember{rootfs: rootfs.Need(t), layout: newLayout(t), port: rootfs.Port(t)}
 	for _, prepare := range before {
 		prepare(m.layout)
 	}
@@ -316,14 +316,4 @@ func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) {
 	if up := uptime(t, latest); time.Duration(up)*time.Second < time.Since(began)-2*time.Second || m.agent.Status().Boot != boot {
 		t.Errorf("mysqld is up for %d s, the test began %s ago", up, time.Since(began))
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }

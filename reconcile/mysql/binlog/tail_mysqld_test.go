@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +111,7 @@ func newMysqld(t *testing.T) *mysqld {
 	folder, home := rootfs.Need(t), t.TempDir()
 	m := &mysqld{data: filepath.Join(home, "data"), log: filepath.Join(home, "error.log"), socket: filepath.Join(home, "s")}
 	rootfs.NewData(t, folder, m.data)
-	port := freePort(t)
+	port := rootfs.Port(t)
 	arguments := append(rootfs.Small(),
 		"--datadir="+m.data, "--socket="+m.socket, fmt.Sprintf("--port=%d", port), "--bind-address=127.0.0.1", "--mysqlx=OFF",
 		"--pid-file="+filepath.Join(home, "pid"), "--log-error="+m.log, "--secure-file-priv=NULL", "--skip-name-resolve",
@@ -121,16 +120,6 @@ func newMysqld(t *testing.T) *mysqld {
 	)
 	m.command = func(ctx context.Context) *exec.Cmd { return rootfs.Mysqld(ctx, folder, "--no-defaults", arguments...) }
 	return m
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // start starts mysqld and waits until it answers.

@@ -54,7 +54,7 @@ func newServer(t testing.TB, settings ...string) *server {
 func startServer(t testing.TB, folder, data string, settings ...string) *server {
 	t.Helper()
 	run := t.TempDir()
-	s := &server{data: data, log: filepath.Join(run, "error.log"), rootfs: folder, port: freePort(t), ended: make(chan error, 1)}
+	s := &server{data: data, log: filepath.Join(run, "error.log"), rootfs: folder, port: rootfs.Port(t), ended: make(chan error, 1)}
 	s.authority = writeCertificates(t, run)
 	socket := filepath.Join(run, "s")
 	arguments := append(rootfs.Small(),
@@ -237,16 +237,6 @@ func (s *server) copyTo(t testing.TB, root string, observer Observer, wrap ...fu
 		t.Fatal(err)
 	}
 	return result
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // writeCertificates creates an authority and a certificate for a server on this machine.

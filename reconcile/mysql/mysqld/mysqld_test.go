@@ -32,7 +32,7 @@ type mysqld struct {
 // newMysqld makes a data directory. certificates is the folder with ca.pem, cert.pem and key.pem.
 func newMysqld(t *testing.T, certificates string) *mysqld {
 	t.Helper()
-	m := &mysqld{rootfs: rootfs.Need(t), folder: t.TempDir(), port: freePort(t)}
+	m := &mysqld{rootfs: rootfs.Need(t), folder: t.TempDir(), port: rootfs.Port(t)}
 	rootfs.NewData(t, m.rootfs, m.data())
 	m.settings = append(rootfs.Small(),
 		"--datadir="+m.data(), "--socket="+m.socket(), fmt.Sprintf("--port=%d", m.port), "--bind-address=127.0.0.1", "--mysqlx=OFF",
@@ -129,16 +129,6 @@ func eventually(t *testing.T, what string, holds func() error, explain func() st
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // writeCertificates makes a CA and a certificate for servers and clients on this machine.
