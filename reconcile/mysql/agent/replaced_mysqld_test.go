@@ -155,7 +155,7 @@ func TestACrashedPrimaryRejoinsWithoutACopyMysqld(t *testing.T) {
 	}
 }
 
-// obeys gives a member an assignment for its present start. A replica needs none: its start may be held until it has one.
+// obeys gives a member an assignment for its present start. A replica gets it also while its start is held.
 func (m *realMember) obeys(t *testing.T, order replication.Assignment) {
 	t.Helper()
 	m.until(t, "the member answers", func() bool {
