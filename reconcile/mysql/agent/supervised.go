@@ -49,7 +49,8 @@ func (a *Agent) supervised(now supervisor.State) {
 	if now.Held && !a.mysqld.Held {
 		a.heldSince = time.Now()
 	}
-	a.mysqld, a.isGone, a.status.StartHeld = now, !now.Running, now.Held
+	a.mysqld, a.isGone = now, !now.Running
+	a.status.StartHeld, a.status.LeaseLost = now.Held, now.Held && now.LeaseLost
 	if a.stopsOpen() && a.interrupt != nil {
 		a.interrupt()
 	}
@@ -92,7 +93,7 @@ func (a *Agent) unsupervised(err error) {
 		return
 	}
 	a.log.Info("mysqld's supervisor does not answer", "error", err.Error())
-	a.mysqld, a.status.StartHeld = supervisor.State{}, false
+	a.mysqld, a.status.StartHeld, a.status.LeaseLost = supervisor.State{}, false, false
 	a.hasEnded("the container of mysqld has ended")
 }
 

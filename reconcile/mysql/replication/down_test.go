@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -277,5 +278,18 @@ func TestDecideLetsACrashedPrimaryStart(t *testing.T) {
 		if _, assigned := Decide(test.story.c).Assignments["db-0"]; assigned == test.waits {
 			t.Errorf("%s: the primary is assigned its role: %t", name, assigned)
 		}
+	}
+}
+
+// TestACrashIsToldFromALostLease: users read that the network fails, and not mysqld.
+func TestACrashIsToldFromALostLease(t *testing.T) {
+	t.Parallel()
+	s := crashedPrimary(t, 3, 1)
+	if said, want := s.c.primaryDown().Message, "mysqld of the primary db-0 has ended"; said != want {
+		t.Errorf("after a crash: %s, want %s", said, want)
+	}
+	s.c.Members[0].Status.LeaseLost = true
+	if said, want := s.c.primaryDown().Message, "the primary db-0 gets too few acknowledgements"; !strings.HasPrefix(said, want) {
+		t.Errorf("after its lease: %s, want %s", said, want)
 	}
 }

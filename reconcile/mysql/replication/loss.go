@@ -56,7 +56,10 @@ func (c Cluster) primaryDown() Verdict {
 	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its mysqld does not answer the agent", status.IsLate()) {
 		return v
 	}
-	if c.isReplacedAtOnce() {
+	switch {
+	case c.isReplacedAtOnce() && status.LeaseLost:
+		return v.saying("the primary %s gets too few acknowledgements, and its mysqld has ended with its lease", c.Record.Primary)
+	case c.isReplacedAtOnce():
 		return v.saying("mysqld of the primary %s has ended", c.Record.Primary)
 	}
 	limit, late := c.Limits.NotReady, "has not been ready"

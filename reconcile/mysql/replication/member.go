@@ -192,6 +192,8 @@ type Status struct {
 	UnansweredFor time.Duration `json:"unansweredFor,omitempty"`
 	// StartHeld means that mysqld has ended while clients could write, and starts again once the agent knows who leads.
 	StartHeld bool `json:"startHeld,omitempty"`
+	// LeaseLost means that mysqld was killed because its lease had ended, and has not started since.
+	LeaseLost bool `json:"leaseLost,omitempty"`
 	// Closed is set while mysqld certainly takes no writes: it does not run, or refuses them. It is the version of the record that the member
 	// followed before the agent saw that; zero if it followed none.
 	Closed *Version `json:"closed,omitempty"`

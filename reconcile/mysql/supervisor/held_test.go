@@ -29,7 +29,11 @@ func (c *container) crashes() State {
 	c.tells(Open, now.Start)
 	c.ready()
 	c.tells(Kill, now.Start)
-	return c.held()
+	now = c.held()
+	if now.LeaseLost {
+		c.t.Errorf("it has ended with its lease: %+v", now)
+	}
+	return now
 }
 
 // TestTheStartAfterACrashIsHeld until the agent orders it, or is not there to do so.

@@ -268,7 +268,7 @@ func (s *Supervisor) endLease() {
 	if lost.left(now) > 0 {
 		return
 	}
-	s.lease = heldLease{}
+	s.lease, s.state.LeaseLost = heldLease{}, true
 	s.send(syscall.SIGKILL)
 	go s.warn("for %s, neither %d replicas nor an operator had shown that this member is still the primary: the supervisor has killed mysqld, because another member may take over", lost.Lasts, lost.Needs)
 }

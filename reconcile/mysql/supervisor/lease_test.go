@@ -319,6 +319,7 @@ func TestMysqldEndsWithItsLease(t *testing.T) {
 	c.ready()
 	c.tells(Answered, first.Start)
 	confirmed := func(l *Lease) { l.Confirmed = c.clock() }
+	c.holds(time.Hour)
 	const lasts = time.Hour
 	if _, err := c.leads(first.Start, 1, lasts, confirmed); err != nil {
 		t.Fatal(err)
@@ -337,8 +338,12 @@ func TestMysqldEndsWithItsLease(t *testing.T) {
 	c.skip(lasts - time.Minute)
 	c.until("an open mysqld runs as long as its lease lasts", func(now State) bool { return now.Starts == 1 && now.Running && now.Open })
 	c.skip(time.Minute)
+	if held := c.held(); !held.LeaseLost {
+		t.Errorf("it has not ended with its lease: %+v", held)
+	}
+	c.tells(Start, first.Start)
 	second := c.nth(2)
-	if second.Ended != "signal: killed" || second.Open {
+	if second.Ended != "signal: killed" || second.Open || second.LeaseLost {
 		t.Errorf("%+v", second)
 	}
 	c.tells(Answered, second.Start)

@@ -33,6 +33,8 @@ type State struct {
 	Held bool `json:"held,omitempty"`
 	// Ended is how the latest mysqld that has ended did so; empty if none has.
 	Ended string `json:"ended,omitempty"`
+	// LeaseLost means that the supervisor has killed this mysqld because its lease had ended.
+	LeaseLost bool `json:"leaseLost,omitempty"`
 	// LeaseEnds reports whether this mysqld needs its lease, and there has been no evidence for a while (Lease.Ends).
 	LeaseEnds bool `json:"leaseEnds,omitempty"`
 	// Heard are the addresses of the replicas of its lease that have been heard lately, separated by spaces; empty if it needs none.

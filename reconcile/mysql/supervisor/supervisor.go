@@ -143,7 +143,7 @@ func (s *Supervisor) ended(status syscall.WaitStatus, now time.Time) bool {
 	s.ends = slices.DeleteFunc(append(s.ends, now), func(end time.Time) bool { return now.Sub(end) > endsPeriod })
 	startsAgain := s.answered && !s.state.Stopping && len(s.ends) <= mostEnds
 	s.state = State{
-		Start: s.state.Start, Starts: s.state.Starts, Stopping: s.state.Stopping, Ended: describe(status),
+		Start: s.state.Start, Starts: s.state.Starts, Stopping: s.state.Stopping, Ended: describe(status), LeaseLost: s.state.LeaseLost,
 		Held: startsAgain && s.state.Open && hasCrashed(status) && s.watchers > 0,
 	}
 	s.broadcast()
