@@ -14,11 +14,12 @@ import (
 )
 
 // TestMembersComeBack kills everything that can be killed in members, under writes. Each member returns to its role by itself, no
-// acknowledged write is lost, and clients continue. The user wants a primary that crashes to restart, however slow its machine is.
+// acknowledged write is lost, and clients continue. The user gives a primary time to restart, so no replica takes over, however slow the
+// machine is.
 func TestMembersComeBack(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.start(3, "failover: {whenPrimaryCrashes: Restart, notReadySeconds: 120}")
+	p.start(3, "failover: {whenPrimaryCrashes: Restart, notReadySeconds: 120, unreachableSeconds: 120}")
 	w := p.startWriter()
 	primary, replica := p.cluster+"-0", p.cluster+"-1"
 	const inPlace = 4 // stories in which no container of a mysqld starts again
