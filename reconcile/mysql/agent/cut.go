@@ -8,6 +8,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/binlog"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
@@ -22,8 +25,8 @@ import (
 // InnoDB may have committed some of them, because they waited no longer. They keep their rows then, and their GTIDs in gtid_executed. So
 // the member has more than the new primary after its start, and is copied (replication, errantStep).
 
-// cutWhatOthersLack cuts off the transactions that the new primary does not have. It reports false if that must wait for the new primary.
-// A member whose log cannot be cut starts as it is, and is copied.
+// cutWhatOthersLack cuts off the transactions that the new primary does not have. It reports false if that must wait: for the new primary,
+// or for the end of the last mysqld. A member whose log cannot be cut starts as it is, and is copied.
 func (a *Agent) cutWhatOthersLack(ctx context.Context, assignment replication.Assignment) (isDone bool) {
 	source, err := a.askNewPrimary(ctx, assignment)
 	if err != nil {
@@ -32,6 +35,9 @@ func (a *Agent) cutWhatOthersLack(ctx context.Context, assignment replication.As
 	}
 	cut, err := a.cut(ctx, source.Executed.Union(source.Pending))
 	switch {
+	case errors.Is(err, errStillUsed):
+		a.log.V(1).Info("mysqld has not quite ended", "error", err.Error())
+		return false
 	case err != nil:
 		a.log.Info("cannot cut off what only this member has, so mysqld starts with it", "error", err.Error())
 	case !cut.Empty():
@@ -50,20 +56,12 @@ func (a *Agent) askNewPrimary(ctx context.Context, assignment replication.Assign
 // mysqld starts with all of them, and the member is copied: the state says that they are set aside.
 func (a *Agent) cut(ctx context.Context, has replication.GTIDSet) (replication.GTIDSet, error) {
 	nothing := replication.GTIDSet{}
-	release, err := supervisor.LockData(a.layout.Run)
+	release, err := a.lockData()
 	if err != nil {
 		return nothing, err
 	}
 	defer release()
-	logs, err := a.layout.binaryLogs()
-	if err != nil {
-		return nothing, err
-	}
-	if len(logs) == 0 {
-		return nothing, errors.New("there is no binary log")
-	}
-	name := logs[len(logs)-1].Name
-	file, err := openRegular(filepath.Join(a.layout.DataDir(), name), math.MaxInt64, os.O_RDWR)
+	file, err := a.layout.openLastLog(os.O_RDWR)
 	if err != nil {
 		return nothing, err
 	}
@@ -72,14 +70,77 @@ func (a *Agent) cut(ctx context.Context, has replication.GTIDSet) (replication.G
 	if err != nil || tail.GTIDs.Empty() {
 		return nothing, err // recovery removes a transaction without its end by itself
 	}
-	own, err := a.ownTail(tail, has)
+	own, err := a.layout.ownTail(tail, has)
 	if err != nil {
 		return nothing, err
 	}
-	if err := a.keepTail(name, tail, own); err != nil {
+	if err := a.keepTail(filepath.Base(file.Name()), tail, own); err != nil {
 		return nothing, err
 	}
 	return tail.GTIDs, a.layout.cutTail(file, tail.From)
+}
+
+// lockData keeps mysqld from starting until release is called. The error wraps errStillUsed if the last one has not ended.
+func (a *Agent) lockData() (release func(), err error) {
+	a.mu.Lock()
+	isLocked := a.unlock != nil
+	a.mu.Unlock()
+	unlock := func() {}
+	if !isLocked {
+		if unlock, err = supervisor.LockData(a.layout.Run); err != nil {
+			return nil, err
+		}
+	}
+	used, err := a.layout.lockTablespace()
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return func() {
+		_ = used.Close()
+		unlock()
+	}, nil
+}
+
+var errStillUsed = errors.New("mysqld still uses its data")
+
+// lockTablespace takes the lock that InnoDB has on its system tablespace while mysqld runs. The supervisor's lock does not suffice after
+// the end of a container: the kernel may end the supervisor first, and a mysqld that waits for its disk much later.
+func (l Layout) lockTablespace() (*os.File, error) {
+	file, err := openRegular(filepath.Join(l.DataDir(), "ibdata1"), math.MaxInt64, os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		err = fmt.Errorf("%w: %w", errStillUsed, err)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
+	}
+	return file, nil
+}
+
+// openLastLog opens the last binary log.
+func (l Layout) openLastLog(mode int) (*os.File, error) {
+	logs, err := l.binaryLogs()
+	if err != nil {
+		return nil, err
+	}
+	if len(logs) == 0 {
+		return nil, errors.New("there is no binary log")
+	}
+	return openRegular(filepath.Join(l.DataDir(), logs[len(logs)-1].Name), math.MaxInt64, mode)
+}
+
+// logIsInUse reports whether the last mysqld has ended without closing its binary log.
+func (l Layout) logIsInUse() (bool, error) {
+	file, err := l.openLastLog(os.O_RDONLY)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	return binlog.IsInUse(file)
 }
 
 func readTail(ctx context.Context, file *os.File, has replication.GTIDSet) (binlog.Tail, error) {
@@ -92,13 +153,14 @@ func readTail(ctx context.Context, file *os.File, has replication.GTIDSet) (binl
 
 // ownTail returns all transactions that this server made, those of the tail too. It fails unless the tail is all that the new primary
 // lacks, and this log has all that it has of this server.
-func (a *Agent) ownTail(tail binlog.Tail, has replication.GTIDSet) (replication.GTIDSet, error) {
-	a.mu.Lock()
-	uuid := a.status.ServerUUID
-	a.mu.Unlock()
+func (l Layout) ownTail(tail binlog.Tail, has replication.GTIDSet) (replication.GTIDSet, error) {
+	uuid, err := l.serverUUID()
+	if err != nil {
+		return replication.GTIDSet{}, err
+	}
 	own := tail.Executed.OfServer(uuid)
 	switch {
-	case uuid == "" || !own.Contains(tail.GTIDs):
+	case !own.Contains(tail.GTIDs):
 		return own, fmt.Errorf("this server has not made all of the transactions %s", tail.GTIDs)
 	case tail.GTIDs.Count() > replication.MostUnacknowledged:
 		return own, fmt.Errorf("%d transactions are more than can wait for acknowledgements", tail.GTIDs.Count())
@@ -144,9 +206,26 @@ func (l Layout) cutTail(file *os.File, from int64) error {
 	return errors.Join(file.Truncate(from), file.Sync())
 }
 
+// serverUUID returns the server_uuid of the last mysqld.
+func (l Layout) serverUUID() (string, error) {
+	content, err := readRegular(l.autoFile(), 1<<10)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(content)) {
+		if uuid, found := strings.CutPrefix(line, "server-uuid="); found {
+			return strings.TrimSpace(uuid), nil
+		}
+	}
+	return "", fmt.Errorf("%s has no server-uuid", l.autoFile())
+}
+
+// autoFile is where mysqld keeps its server_uuid.
+func (l Layout) autoFile() string { return filepath.Join(l.DataDir(), "auto.cnf") }
+
 // dropServerUUID makes mysqld choose a new server_uuid when it starts (manual, "auto.cnf").
 func (l Layout) dropServerUUID() error {
-	if err := os.Remove(filepath.Join(l.DataDir(), "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(l.autoFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("give the member a new server_uuid: %w", err)
 	}
 	return nil

@@ -9,17 +9,21 @@ import (
 )
 
 const (
-	// mostHeld is for how long the agent holds the start of a primary that has crashed, if the operator says nothing. An operator that runs
-	// says it within a second. Without one, this primary could not take writes after its start either.
-	mostHeld = 3 * time.Second
-	// cutWithin is for how long after the crash the agent tries to cut. It is shorter than the supervisor's own limit.
-	cutWithin = supervisor.HoldLimit * 8 / 10
+	// firstNewsWithin is for how long the agent holds the first start in a new container, if the operator says nothing: it must find the new
+	// Pod. firstHeld is for how long in all.
+	firstNewsWithin = 15 * time.Second
+	firstHeld       = time.Minute
+	// cutTimeout bounds an attempt to cut.
+	cutTimeout = time.Minute
 )
 
-// heldStart is what decides on the start of a mysqld that has crashed while clients could write.
+// heldStart is what decides on the start of a mysqld that has crashed while clients could write. If only mysqld has crashed, the supervisor
+// holds the start. If its whole container has ended, or its machine, the agent does.
 type heldStart struct {
 	// lasts is for how long the start has been held.
 	lasts time.Duration
+	// isFirst means that it is the first one in its container. hasLostLease means that mysqld ended with its lease.
+	isFirst, hasLostLease bool
 	// commitsWaited means that commits waited for replicas. Otherwise, nothing that mysqld has written can be unacknowledged.
 	commitsWaited bool
 	// isConfirmed means that the operator has seen that mysqld has ended, and that this member stays the primary.
@@ -37,55 +41,115 @@ const (
 	holdStarts
 )
 
+// limits returns for how long the start is held: if the operator says nothing, and in all. An operator that runs says something within a
+// second. Without one, this primary could not take writes after its start either. The supervisor's own limits are longer.
+func (h heldStart) limits() (news, end time.Duration) {
+	switch {
+	case h.isFirst:
+		return firstNewsWithin, firstHeld
+	case h.hasLostLease: // its network may be cut
+		return supervisor.LeaseHoldLimit * 8 / 10, supervisor.LeaseHoldLimit * 8 / 10
+	}
+	return replication.MostHeld, supervisor.HoldLimit * 8 / 10
+}
+
 // next returns what to do now.
 func (h heldStart) next() holdStep {
+	news, end := h.limits()
 	switch {
-	case !h.commitsWaited || h.isConfirmed || h.lasts >= cutWithin:
+	case !h.commitsWaited || h.isConfirmed || h.lasts >= end:
 		return holdStarts
 	case h.isReplaced && h.isNamed:
 		return holdCuts
-	case !h.isReplaced && h.lasts >= mostHeld:
+	case !h.isReplaced && h.lasts >= news:
 		return holdStarts
 	}
 	return holdWaits
 }
 
+// holdFirstStart holds the first start of mysqld in its container, if the last one crashed as the primary. The supervisor waits for the
+// lock.
+func (a *Agent) holdFirstStart() {
+	a.mu.Lock()
+	mayHold := a.mayHold && a.kept.commitsMayHaveWaited()
+	a.mayHold = false
+	a.mu.Unlock()
+	if !mayHold {
+		return
+	}
+	unlock, err := supervisor.LockData(a.layout.Run)
+	if err != nil {
+		return // mysqld runs
+	}
+	if hasCrashed, err := a.layout.logIsInUse(); err != nil || !hasCrashed {
+		unlock()
+		return
+	}
+	a.log.Info("mysqld crashed as the primary, so its start is held until it is known who leads")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heldSince, a.unlock = time.Now(), unlock
+	a.reportHeld()
+	a.mayHaveNews()
+}
+
+// reportHeld reports whether the start is held. The caller must hold the lock.
+func (a *Agent) reportHeld() {
+	a.status.StartHeld = a.mysqld.Held || a.unlock != nil
+	a.status.LeaseLost = a.mysqld.Held && a.mysqld.LeaseLost
+}
+
 // mindHeldStart lets mysqld start again after a crash as soon as it is known who leads. If that is another member, the agent first cuts off
 // what only this one has.
 func (a *Agent) mindHeldStart(ctx context.Context) {
+	a.holdFirstStart()
 	a.mu.Lock()
-	mysqld, now, assignment, limit := a.mysqld, a.startIsHeld(), a.assignment, a.heldSince.Add(cutWithin)
+	isHeld, now, assignment := a.status.StartHeld, a.startIsHeld(), a.assignment
 	a.mu.Unlock()
-	if !mysqld.Held {
+	if !isHeld {
 		return
 	}
 	switch now.next() {
 	case holdWaits:
 		return
 	case holdCuts:
-		bounded, cancel := context.WithDeadline(ctx, limit)
+		_, end := now.limits()
+		bounded, cancel := context.WithTimeout(ctx, min(cutTimeout, end-now.lasts))
 		defer cancel()
 		if isDone := a.cutWhatOthersLack(bounded, *assignment); !isDone {
 			return
 		}
 	case holdStarts:
 	}
-	if err := supervisor.Tell(ctx, supervisor.Socket(a.layout.Run), supervisor.Start, mysqld.Start); err != nil {
+	if err := a.endHold(ctx); err != nil {
 		a.log.Info("cannot order the supervisor to start mysqld", "error", err.Error())
 	}
 }
 
+// endHold lets mysqld start.
+func (a *Agent) endHold(ctx context.Context) error {
+	a.mu.Lock()
+	unlock, start := a.unlock, a.mysqld.Start
+	a.unlock = nil
+	a.reportHeld()
+	a.mu.Unlock()
+	if unlock != nil {
+		unlock()
+		return nil
+	}
+	return supervisor.Tell(ctx, supervisor.Socket(a.layout.Run), supervisor.Start, start)
+}
+
 // startIsHeld returns what decides on the start. The caller must hold the lock.
 func (a *Agent) startIsHeld() heldStart {
-	held := heldStart{lasts: time.Since(a.heldSince)}
-	if last := a.kept.Last; last != nil {
-		held.commitsWaited = last.Acks > 0
+	held := heldStart{
+		lasts: time.Since(a.heldSince), isFirst: a.unlock != nil, hasLostLease: a.mysqld.LeaseLost, commitsWaited: a.kept.commitsMayHaveWaited(),
 	}
 	if now := a.assignment; now != nil {
 		held.isConfirmed = now.Boot == a.status.Boot && now.Role == replication.RolePrimary
 	}
 	if former := a.kept.Replaced; former != nil && former.Epoch == a.kept.Held.Epoch {
-		held.commitsWaited, held.isReplaced, held.isNamed = true, true, a.assignment != nil && a.kept.Held.Primary != ""
+		held.isReplaced, held.isNamed = true, a.assignment != nil && a.kept.Held.Primary != ""
 	}
 	return held
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -134,15 +135,27 @@ func TestACrashedPrimaryIsCopiedMysqld(t *testing.T) {
 // replica has.
 func TestACrashedPrimaryRejoinsWithoutACopyMysqld(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ before, last []string }{
-		"several":                       {nil, []string{"INSERT INTO shop.orders VALUES (2)", "INSERT INTO shop.orders VALUES (4), (5)", "INSERT INTO shop.orders VALUES (6)"}},
-		"the first one in a binary log": {[]string{"FLUSH BINARY LOGS"}, []string{"INSERT INTO shop.orders VALUES (2)"}},
+	for name, test := range map[string]struct {
+		before, last  []string
+		endsContainer bool
+	}{
+		"several":                       {nil, []string{"INSERT INTO shop.orders VALUES (2)", "INSERT INTO shop.orders VALUES (4), (5)", "INSERT INTO shop.orders VALUES (6)"}, false},
+		"the first one in a binary log": {[]string{"FLUSH BINARY LOGS"}, []string{"INSERT INTO shop.orders VALUES (2)"}, false},
+		"its container ends, too":       {nil, []string{"INSERT INTO shop.orders VALUES (2)"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := replacedMember(t, test.before, test.last...)
 			if !r.former.agent.Status().StartHeld {
 				t.Fatal("the start of mysqld is not held")
+			}
+			if test.endsContainer {
+				if _, err := r.next.agent.layout.lockTablespace(); !errors.Is(err, errStillUsed) {
+					t.Errorf("lock the tablespace of a mysqld that runs: %v", err)
+				}
+				r.former.stop(t)
+				r.former.until(t, "the agent holds the next start", r.former.agent.holdsFirstStart)
+				r.former.start(t)
 			}
 			fence(t, r.former)
 			starts := strings.Count(r.former.messages(), "ready for connections")
@@ -153,6 +166,13 @@ func TestACrashedPrimaryRejoinsWithoutACopyMysqld(t *testing.T) {
 			}
 		})
 	}
+}
+
+// holdsFirstStart reports whether the agent, and not the supervisor, holds the next start.
+func (a *Agent) holdsFirstStart() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.unlock != nil
 }
 
 // obeys gives a member an assignment for its present start. A replica gets it also while its start is held.

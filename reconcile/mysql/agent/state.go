@@ -56,6 +56,15 @@ func (s state) accepting(next replication.Assignment) state {
 	return s
 }
 
+// commitsMayHaveWaited reports whether mysqld last ran as the primary, and its commits waited for replicas. It may have been replaced
+// since.
+func (s state) commitsMayHaveWaited() bool {
+	if s.Replaced != nil {
+		return s.Replaced.Epoch == s.Held.Epoch && !s.Replaced.IsKnown
+	}
+	return s.HeldRole == replication.RolePrimary && s.Last != nil && s.Last.Acks > 0
+}
+
 // addressOf returns the address of the primary in the last assignment; empty if that had another primary, or none.
 func (s state) addressOf(primary string) string {
 	if s.Last == nil || primary == "" || s.Last.Record.Primary != primary {

@@ -50,7 +50,7 @@ func (a *Agent) supervised(now supervisor.State) {
 		a.heldSince = time.Now()
 	}
 	a.mysqld, a.isGone = now, !now.Running
-	a.status.StartHeld, a.status.LeaseLost = now.Held, now.Held && now.LeaseLost
+	a.reportHeld()
 	if a.stopsOpen() && a.interrupt != nil {
 		a.interrupt()
 	}
@@ -93,8 +93,10 @@ func (a *Agent) unsupervised(err error) {
 		return
 	}
 	a.log.Info("mysqld's supervisor does not answer", "error", err.Error())
-	a.mysqld, a.status.StartHeld, a.status.LeaseLost = supervisor.State{}, false, false
+	a.mysqld, a.mayHold = supervisor.State{}, true
+	a.reportHeld()
 	a.hasEnded("the container of mysqld has ended")
+	a.Wake()
 }
 
 // hasEnded reports that mysqld has ended. Its successor may have other data or other plugins, and needs a new confirmation. The caller must

@@ -74,6 +74,7 @@ const (
 	// inUse is the header flag LOG_EVENT_BINLOG_IN_USE_F of a format description: mysqld has not closed the file. The flag is cleared later,
 	// so the checksum is that of an event without it (MySQL source, sql/log_event.cc, Log_event::write_header).
 	inUse     = 0x1
+	kindAt    = 4
 	flagsAt   = 17
 	buffered  = 64 << 10
 	largeFile = 1 << 32
@@ -144,7 +145,7 @@ func (r *reader) next() (event, error) {
 func parseHeader(header []byte, from int64) (event, error) {
 	size := int64(binary.LittleEndian.Uint32(header[9:]))
 	found := event{
-		kind: kind(header[4]), flags: binary.LittleEndian.Uint16(header[flagsAt:]), from: from, end: from + size, size: size - headerSize - sumSize,
+		kind: kind(header[kindAt]), flags: binary.LittleEndian.Uint16(header[flagsAt:]), from: from, end: from + size, size: size - headerSize - sumSize,
 	}
 	next := binary.LittleEndian.Uint32(header[13:])
 	switch {

@@ -2,6 +2,7 @@ package binlog
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 
@@ -45,6 +46,19 @@ func ReadTail(ctx context.Context, file io.ReaderAt, size int64, has replication
 		return Tail{}, fmt.Errorf("read binary log: %w", err)
 	}
 	return tail, nil
+}
+
+// IsInUse reports whether mysqld has not closed a binary log: it runs, or has ended without a shutdown.
+func IsInUse(file io.ReaderAt) (bool, error) {
+	begin := make([]byte, len(magic)+headerSize)
+	if _, err := file.ReadAt(begin, 0); err != nil {
+		return false, fmt.Errorf("read binary log: %w", err)
+	}
+	header := begin[len(magic):]
+	if string(begin[:len(magic)]) != magic || kind(header[kindAt]) != kindFormat {
+		return false, fmt.Errorf("read binary log: the file begins with %x: it is encrypted or no binary log", begin)
+	}
+	return binary.LittleEndian.Uint16(header[flagsAt:])&inUse != 0, nil
 }
 
 func readTail(ctx context.Context, r *reader, has numbers) (Tail, error) {

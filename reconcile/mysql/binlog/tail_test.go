@@ -336,3 +336,25 @@ func TestManyTransactions(t *testing.T) {
 		t.Errorf("the tail begins at %d of %d (%v)", tail.From, tail.Size, err)
 	}
 }
+
+// TestALogInUseIsToldFromAClosedOne, and from a file that is none.
+func TestALogInUseIsToldFromAClosedOne(t *testing.T) {
+	t.Parallel()
+	closed := (&log{data: []byte(magic)}).format(0, formatOf(algorithmCRC32))
+	for name, test := range map[string]struct {
+		data []byte
+		want bool
+		ok   bool
+	}{
+		"in use":           {newLog().data, true, true},
+		"closed":           {closed.data, false, true},
+		"encrypted":        {append([]byte{0xfd}, closed.data[1:]...), false, false},
+		"torn":             {closed.data[:len(magic)+headerSize-1], false, false},
+		"empty":            {nil, false, false},
+		"no format at all": {(&log{data: []byte(magic)}).event(kindPrevious, encode()).data, false, false},
+	} {
+		if got, err := IsInUse(bytes.NewReader(test.data)); got != test.want || (err == nil) != test.ok {
+			t.Errorf("%s: %t, %v", name, got, err)
+		}
+	}
+}

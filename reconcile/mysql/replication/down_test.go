@@ -265,6 +265,7 @@ func TestDecideLetsACrashedPrimaryStart(t *testing.T) {
 		waits bool
 	}{
 		"a replica applies what it has received": {behind(t, crashedPrimary(t, 3, 1)), true},
+		"a replica applies for too long":         {behind(t, crashedPrimary(t, 3, 1)).with(func(c *Cluster) { c.Members[0].Status.UnansweredFor = MostHeld }), false},
 		"a replica lags far behind": {crashedPrimary(t, 3, 1).hears(1, StateReplicating, has("A:1-2012"), func(t *testing.T, s *Status) {
 			t.Helper()
 			s.Executed = gtids(t, "A:1-12")

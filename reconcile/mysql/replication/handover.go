@@ -104,10 +104,14 @@ func (c Cluster) soonest() (name, problem string) {
 // mostUnapplied is how many transactions a replica applies in a second or two, if each is small.
 const mostUnapplied = 1000
 
+// MostHeld is for how long a primary that has crashed waits for a replica that applies what it has received, and for the operator. Then
+// its mysqld starts.
+const MostHeld = 3 * time.Second
+
 // holdsStart reports whether the primary waits before its mysqld starts after a crash, and a replica will soon have applied what it
-// received. Until the operator assigns it its role, or for some seconds, the primary waits.
+// received. The primary waits until the operator assigns it its role.
 func (c Cluster) holdsStart() bool {
-	if _, problem := c.whyNotReplaced(); problem != "" || !c.isReplacedAtOnce() {
+	if _, problem := c.whyNotReplaced(); problem != "" || !c.isReplacedAtOnce() || c.primaryStatus().UnansweredFor >= MostHeld {
 		return false
 	}
 	name, _ := c.soonest()

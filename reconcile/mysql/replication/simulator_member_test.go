@@ -189,11 +189,17 @@ func (m *simulated) boot() {
 	m.sql = server{up: true, readOnly: true, start: m.sql.start + 1}
 }
 
-// killPod ends mysqld and agent; the Pod's containers start again later.
+// killPod ends mysqld and agent; the Pod's containers start again later. The next agent sees that a primary has crashed.
 func (m *simulated) killPod() {
+	hasCrashed := m.sql.held || m.writable()
 	m.crash()
-	m.recover()
-	m.killAgent()
+	m.agent, m.sql.held = sidecar{}, hasCrashed
+}
+
+// loseData ends the Pod, and gives the next one a new volume.
+func (m *simulated) loseData(life int) {
+	m.killPod()
+	m.sql, m.vol = server{start: m.sql.start}, volume{life: life}
 }
 
 // recover commits what is in the binary log.

@@ -367,8 +367,7 @@ func (w *world) rebuild() {
 			continue
 		}
 		w.say("%s: a user rebuilds it", m.name)
-		m.killPod()
-		m.vol = volume{life: w.life}
+		m.loseData(w.life)
 	}
 }
 

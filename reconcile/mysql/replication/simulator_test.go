@@ -480,8 +480,8 @@ func (w *world) loseVolume(m *simulated) {
 	}
 	w.say("%s: volume lost", m.name)
 	m.ghost, m.isLost = m.ghost.union(m.vol.has()).union(m.logged()), w.record.Acknowledges(m.name)
-	m.killPod()
-	m.address, m.vol = "", volume{life: w.life}
+	m.loseData(w.life)
+	m.address = ""
 }
 
 // purge removes the older half of the primary's binary log, unless a connected replica still reads it.
@@ -528,7 +528,7 @@ func (w *world) misfortune() {
 	w.recreate()
 	if loses {
 		w.say("%s: the primary's volume is lost", primary.name)
-		primary.vol = volume{life: w.life}
+		primary.loseData(w.life)
 		w.primaryLost, w.isReplaced = true, true
 	}
 	w.replicas = w.size()

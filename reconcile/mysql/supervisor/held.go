@@ -11,8 +11,13 @@ import (
 // this one then has transactions that the others do not have. Before recovery, the agent can still cut them off the binary log. So the
 // supervisor holds the start of a mysqld to which clients could write until the agent knows who leads.
 
-// HoldLimit bounds for how long the supervisor waits for the agent.
-const HoldLimit = 10 * time.Second
+const (
+	// HoldLimit bounds for how long the supervisor waits for the agent.
+	HoldLimit = 10 * time.Second
+	// LeaseHoldLimit is that limit after the lease of mysqld has ended. Until the operator confirms it, this member may neither take writes
+	// nor serve reads. So it waits for the network, and for the operator.
+	LeaseHoldLimit = 10 * time.Minute
+)
 
 var errNotHeld = errors.New("the supervisor does not hold the start of mysqld")
 
@@ -48,7 +53,11 @@ func (s *Supervisor) mayStart() bool {
 func (s *Supervisor) holdTime() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return cmp.Or(s.holdLimit, HoldLimit)
+	limit := HoldLimit
+	if s.state.LeaseLost {
+		limit = LeaseHoldLimit
+	}
+	return cmp.Or(s.holdLimit, limit)
 }
 
 // orderStart ends the wait if it is for the mysqld after this one. The caller must hold the lock.
