@@ -20,11 +20,7 @@ func TestAReplicaThatVanishesMysqld(t *testing.T) {
 	ca := newAuthority(t)
 	leader, _, db := startAcknowledging(t, ca)
 
-	sessions, err := leader.agent.local.ReceiverSessions(t.Context())
-	if err != nil || len(sessions) != 1 || !sessions[0].Peer.IsValid() {
-		t.Fatalf("the receivers are %v: %v", sessions, err)
-	}
-	lost := sessions[0].Peer
+	lost := receiverOf(t, leader).Peer
 	cut(t, leader.port, int(lost.Port()))
 	told := order(t, db)
 	began := time.Now()
