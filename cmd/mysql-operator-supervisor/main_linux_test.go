@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // environment is the variable that makes this test binary behave as the command.
@@ -117,7 +119,7 @@ func waitStarted(t *testing.T, command *exec.Cmd) {
 	}
 }
 
-// start starts the command. It skips the test if the user may not create a PID namespace.
+// start starts the command, and watches it as an agent does. It skips the test if the user may not create a PID namespace.
 func start(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	err := command.Start()
@@ -127,6 +129,12 @@ func start(t *testing.T, command *exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		for t.Context().Err() == nil {
+			_ = supervisor.Watch(t.Context(), supervisor.Socket(command.Args[1]), func(supervisor.State) {})
+			<-time.After(time.Millisecond)
+		}
+	}()
 }
 
 func exitStatus(err error) int {

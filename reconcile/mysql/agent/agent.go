@@ -106,11 +106,7 @@ type Agent struct {
 	// last, while the member has been starting.
 	isGone                     bool
 	startingSince, closedUntil time.Time
-	// heldSince is since when the start of mysqld is held, if it is: by the supervisor (supervisor.State), or by the agent, which ends that
-	// with unlock. mayHold reports whether the next start is the first one in its container, and the agent has not looked at the data yet.
-	heldSince time.Time
-	unlock    func()
-	mayHold   bool
+	hold                       hold
 	// closedStart is the start of the mysqld that the agent has closed last, so that it may be stopped; empty for none.
 	closedStart string
 	// ends counts the ends of mysqld, and followed those of which the loop knows. confirmable is the start that the operator may confirm: it
@@ -185,7 +181,7 @@ func New(layout Layout, who Identity, life string, log logr.Logger) (*Agent, err
 	}
 	agent := &Agent{
 		layout: layout, ordinal: who.Ordinal, log: log, local: local, inForce: inForce, kept: kept,
-		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), startingSince: time.Now(), mayHold: true,
+		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), startingSince: time.Now(), hold: hold{mayBegin: true},
 	}
 	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, Boot: rand.Text()}
 	agent.reportKept()
@@ -360,6 +356,7 @@ func (a *Agent) Assign(next replication.Assignment) error {
 	a.refused, a.confirmedAt = "", max(a.confirmedAt, confirmed)
 	a.assignment = &next
 	a.status.Assignment = &next
+	a.noteChoice(next.Record.Primary)
 	if a.cannotClose() && a.interrupt != nil {
 		a.interrupt() // the loop waits for mysqld's answer
 	}

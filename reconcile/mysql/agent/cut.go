@@ -83,31 +83,62 @@ func (a *Agent) cut(ctx context.Context, has replication.GTIDSet) (replication.G
 // lockData keeps mysqld from starting until release is called. The error wraps errStillUsed if the last one has not ended.
 func (a *Agent) lockData() (release func(), err error) {
 	a.mu.Lock()
-	isLocked := a.unlock != nil
+	isLocked := a.hold.unlock != nil
 	a.mu.Unlock()
-	unlock := func() {}
+	allow := func() {}
 	if !isLocked {
-		if unlock, err = supervisor.LockData(a.layout.Run); err != nil {
+		if allow, err = supervisor.LockData(a.layout.Run); err != nil {
 			return nil, err
 		}
 	}
-	used, err := a.layout.lockTablespace()
+	unlock, err := a.layout.lockTablespace()
 	if err != nil {
-		unlock()
+		allow()
 		return nil, err
 	}
 	return func() {
-		_ = used.Close()
 		unlock()
+		allow()
 	}, nil
 }
 
 var errStillUsed = errors.New("mysqld still uses its data")
 
-// lockTablespace takes the lock that InnoDB has on its system tablespace while mysqld runs. The supervisor's lock does not suffice after
+// lockTablespace takes the locks that InnoDB has on its system tablespace while mysqld runs. The supervisor's lock does not suffice after
 // the end of a container: the kernel may end the supervisor first, and a mysqld that waits for its disk much later.
-func (l Layout) lockTablespace() (*os.File, error) {
-	file, err := openRegular(filepath.Join(l.DataDir(), "ibdata1"), math.MaxInt64, os.O_RDWR)
+func (l Layout) lockTablespace() (release func(), err error) {
+	entries, err := os.ReadDir(l.DataDir())
+	if err != nil {
+		return nil, err
+	}
+	var locked []*os.File
+	release = func() {
+		for _, file := range locked {
+			_ = file.Close()
+		}
+	}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !strings.HasPrefix(entry.Name(), tablespace) {
+			continue
+		}
+		file, err := lockAsInnoDB(filepath.Join(l.DataDir(), entry.Name()))
+		if err != nil {
+			release()
+			return nil, err
+		}
+		locked = append(locked, file)
+	}
+	if len(locked) == 0 {
+		return nil, fmt.Errorf("%s has no file of InnoDB's system tablespace", l.DataDir())
+	}
+	return release, nil
+}
+
+// tablespace is what names of InnoDB's system tablespace begin with (schema, innodb_data_file_path).
+const tablespace = "ibdata"
+
+func lockAsInnoDB(name string) (*os.File, error) {
+	file, err := openRegular(name, math.MaxInt64, os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +147,7 @@ func (l Layout) lockTablespace() (*os.File, error) {
 		err = fmt.Errorf("%w: %w", errStillUsed, err)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), file.Close())
 	}
 	return file, nil
 }

@@ -13,9 +13,23 @@ const (
 	// Pod. firstHeld is for how long in all.
 	firstNewsWithin = 15 * time.Second
 	firstHeld       = time.Minute
+	// choiceWithin is how long the choice of another primary may take. If it takes longer, it may depend on what this member has.
+	choiceWithin = 8 * time.Second
 	// cutTimeout bounds an attempt to cut.
 	cutTimeout = time.Minute
 )
+
+// hold is what the agent knows of a start that is held: by the supervisor (supervisor.State), or by the agent.
+type hold struct {
+	// since is since when it is held.
+	since time.Time
+	// unlock ends a hold of the agent; nil if the agent holds no start. mayBegin reports whether the next start is the first one in its
+	// container, and the agent has not looked at the data yet.
+	unlock   func()
+	mayBegin bool
+	// undecidedSince is since when this member has known that another one takes over, and not which one; zero if that is not so.
+	undecidedSince time.Time
+}
 
 // heldStart is what decides on the start of a mysqld that has crashed while clients could write. If only mysqld has crashed, the supervisor
 // holds the start. If its whole container has ended, or its machine, the agent does.
@@ -28,8 +42,10 @@ type heldStart struct {
 	commitsWaited bool
 	// isConfirmed means that the operator has seen that mysqld has ended, and that this member stays the primary.
 	isConfirmed bool
-	// isReplaced means that another member takes over, and isNamed that the operator has said which one.
+	// isReplaced means that another member takes over, and isNamed that the operator has said which one. undecidedFor is for how long this
+	// member has known that another one takes over, and not which one.
 	isReplaced, isNamed bool
+	undecidedFor        time.Duration
 }
 
 // holdStep is what the agent does with a held start.
@@ -42,7 +58,8 @@ const (
 )
 
 // limits returns for how long the start is held: if the operator says nothing, and in all. An operator that runs says something within a
-// second. Without one, this primary could not take writes after its start either. The supervisor's own limits are longer.
+// second. Without one, this primary could not take writes after its start either. If the supervisor holds the start, its own limit is
+// longer.
 func (h heldStart) limits() (news, end time.Duration) {
 	switch {
 	case h.isFirst:
@@ -61,48 +78,31 @@ func (h heldStart) next() holdStep {
 		return holdStarts
 	case h.isReplaced && h.isNamed:
 		return holdCuts
-	case !h.isReplaced && h.lasts >= news:
+	case !h.isReplaced && h.lasts >= news, h.undecidedFor >= choiceWithin:
 		return holdStarts
 	}
 	return holdWaits
 }
 
-// holdFirstStart holds the first start of mysqld in its container, if the last one crashed as the primary. The supervisor waits for the
-// lock.
-func (a *Agent) holdFirstStart() {
-	a.mu.Lock()
-	mayHold := a.mayHold && a.kept.commitsMayHaveWaited()
-	a.mayHold = false
-	a.mu.Unlock()
-	if !mayHold {
-		return
+// noteChoice notes since when the choice of a primary takes. The caller must hold the lock.
+func (a *Agent) noteChoice(primary string) {
+	switch {
+	case primary != "":
+		a.hold.undecidedSince = time.Time{}
+	case a.hold.undecidedSince.IsZero():
+		a.hold.undecidedSince = time.Now()
 	}
-	unlock, err := supervisor.LockData(a.layout.Run)
-	if err != nil {
-		return // mysqld runs
-	}
-	if hasCrashed, err := a.layout.logIsInUse(); err != nil || !hasCrashed {
-		unlock()
-		return
-	}
-	a.log.Info("mysqld crashed as the primary, so its start is held until it is known who leads")
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.heldSince, a.unlock = time.Now(), unlock
-	a.reportHeld()
-	a.mayHaveNews()
 }
 
 // reportHeld reports whether the start is held. The caller must hold the lock.
 func (a *Agent) reportHeld() {
-	a.status.StartHeld = a.mysqld.Held || a.unlock != nil
+	a.status.StartHeld = a.mysqld.Held || a.hold.unlock != nil
 	a.status.LeaseLost = a.mysqld.Held && a.mysqld.LeaseLost
 }
 
 // mindHeldStart lets mysqld start again after a crash as soon as it is known who leads. If that is another member, the agent first cuts off
 // what only this one has.
 func (a *Agent) mindHeldStart(ctx context.Context) {
-	a.holdFirstStart()
 	a.mu.Lock()
 	isHeld, now, assignment := a.status.StartHeld, a.startIsHeld(), a.assignment
 	a.mu.Unlock()
@@ -129,8 +129,8 @@ func (a *Agent) mindHeldStart(ctx context.Context) {
 // endHold lets mysqld start.
 func (a *Agent) endHold(ctx context.Context) error {
 	a.mu.Lock()
-	unlock, start := a.unlock, a.mysqld.Start
-	a.unlock = nil
+	unlock, start := a.hold.unlock, a.mysqld.Start
+	a.hold.unlock = nil
 	a.reportHeld()
 	a.mu.Unlock()
 	if unlock != nil {
@@ -143,13 +143,16 @@ func (a *Agent) endHold(ctx context.Context) error {
 // startIsHeld returns what decides on the start. The caller must hold the lock.
 func (a *Agent) startIsHeld() heldStart {
 	held := heldStart{
-		lasts: time.Since(a.heldSince), isFirst: a.unlock != nil, hasLostLease: a.mysqld.LeaseLost, commitsWaited: a.kept.commitsMayHaveWaited(),
+		lasts: time.Since(a.hold.since), isFirst: a.hold.unlock != nil, hasLostLease: a.mysqld.LeaseLost, commitsWaited: a.kept.commitsMayHaveWaited(),
 	}
 	if now := a.assignment; now != nil {
 		held.isConfirmed = now.Boot == a.status.Boot && now.Role == replication.RolePrimary
 	}
 	if former := a.kept.Replaced; former != nil && former.Epoch == a.kept.Held.Epoch {
 		held.isReplaced, held.isNamed = true, a.assignment != nil && a.kept.Held.Primary != ""
+	}
+	if !a.hold.undecidedSince.IsZero() {
+		held.undecidedFor = time.Since(a.hold.undecidedSince)
 	}
 	return held
 }

@@ -28,6 +28,8 @@ func TestAHeldStartEndsWhenItIsKnownWhoLeads(t *testing.T) {
 		"its network is cut":                                     {heldStart{hasLostLease: true, commitsWaited: true, lasts: time.Minute}, holdWaits},
 		"its network is back, and the operator says it stays":    {heldStart{hasLostLease: true, commitsWaited: true, lasts: time.Minute, isConfirmed: true}, holdStarts},
 		"its network is back, and another member has taken over": {heldStart{hasLostLease: true, commitsWaited: true, lasts: time.Minute, isReplaced: true, isNamed: true}, holdCuts},
+		"its network is back, and the choice may depend on it":   {heldStart{hasLostLease: true, commitsWaited: true, isReplaced: true, undecidedFor: choiceWithin}, holdStarts},
+		"its Pod is new, and the choice may depend on it":        {heldStart{isFirst: true, commitsWaited: true, isReplaced: true, undecidedFor: choiceWithin}, holdStarts},
 		"its network is cut for very long":                       {heldStart{hasLostLease: true, commitsWaited: true, lasts: time.Hour}, holdStarts},
 	} {
 		if got := test.held.next(); got != test.want {

@@ -172,7 +172,7 @@ func TestACrashedPrimaryRejoinsWithoutACopyMysqld(t *testing.T) {
 func (a *Agent) holdsFirstStart() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.unlock != nil
+	return a.hold.unlock != nil
 }
 
 // obeys gives a member an assignment for its present start. A replica gets it also while its start is held.

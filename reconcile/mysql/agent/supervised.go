@@ -15,7 +15,7 @@ import (
 
 const (
 	// reconnectEvery is the pause between attempts to connect to mysqld's supervisor.
-	reconnectEvery = 200 * time.Millisecond
+	reconnectEvery = 50 * time.Millisecond
 	// closeTimeout bounds how long the agent tries to close mysqld. It is shorter than the supervisor's own limit.
 	closeTimeout = 20 * time.Second
 )
@@ -26,6 +26,7 @@ var errUnsupervised = errors.New("mysqld's supervisor has not said which mysqld 
 // watchSupervisor follows what the supervisor reports until the context ends.
 func (a *Agent) watchSupervisor(ctx context.Context) {
 	for ctx.Err() == nil {
+		a.holdFirstStart()
 		err := supervisor.Watch(ctx, supervisor.Socket(a.layout.Run), a.supervised)
 		if ctx.Err() != nil {
 			return // the agent ends, and mysqld may run
@@ -47,9 +48,9 @@ func (a *Agent) supervised(now supervisor.State) {
 		a.hasEnded(endMessage(now))
 	}
 	if now.Held && !a.mysqld.Held {
-		a.heldSince = time.Now()
+		a.hold.since = time.Now()
 	}
-	a.mysqld, a.isGone = now, !now.Running
+	a.mysqld, a.isGone, a.hold.mayBegin = now, !now.Running, a.hold.mayBegin && !now.Running
 	a.reportHeld()
 	if a.stopsOpen() && a.interrupt != nil {
 		a.interrupt()
@@ -93,10 +94,9 @@ func (a *Agent) unsupervised(err error) {
 		return
 	}
 	a.log.Info("mysqld's supervisor does not answer", "error", err.Error())
-	a.mysqld, a.mayHold = supervisor.State{}, true
+	a.mysqld, a.hold.mayBegin = supervisor.State{}, true
 	a.reportHeld()
 	a.hasEnded("the container of mysqld has ended")
-	a.Wake()
 }
 
 // hasEnded reports that mysqld has ended. Its successor may have other data or other plugins, and needs a new confirmation. The caller must

@@ -19,6 +19,34 @@ const (
 	LeaseHoldLimit = 10 * time.Minute
 )
 
+// AgentLimit bounds for how long the first start of mysqld in a container waits for an agent that watches. One that holds this start locks
+// the data first (LockData).
+const AgentLimit = 5 * time.Second
+
+// awaitAgent waits until an agent watches, or the container stops.
+func (s *Supervisor) awaitAgent() {
+	limit := time.NewTimer(cmp.Or(s.agentLimit, AgentLimit))
+	defer limit.Stop()
+	for {
+		now, changed := s.now()
+		if now.Stopping || s.isWatched() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			s.warn("no agent has connected in time: the supervisor starts mysqld")
+			return
+		}
+	}
+}
+
+func (s *Supervisor) isWatched() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watchers > 0
+}
+
 var errNotHeld = errors.New("the supervisor does not hold the start of mysqld")
 
 // exitFailure is the exit status of a mysqld that has handled a fatal signal itself (MySQL source, MYSQLD_FAILURE_EXIT).
@@ -91,4 +119,5 @@ func (s *Supervisor) watched(change int) {
 	if s.watchers == 0 {
 		s.setHeld(false)
 	}
+	s.broadcast()
 }

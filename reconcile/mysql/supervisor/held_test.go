@@ -121,7 +121,7 @@ func TestNoMysqldStartsWhileItsDataIsLocked(t *testing.T) {
 	}
 	c.tells(Start, now.Start)
 	c.until("the start is not held", func(now State) bool { return !now.Held })
-	time.Sleep(10 * lockEvery)
+	<-time.After(10 * lockEvery)
 	c.supervised.mu.Lock()
 	starts := c.supervised.state.Starts
 	c.supervised.mu.Unlock()
@@ -152,4 +152,42 @@ func TestAClosedMysqldStartsAtOnce(t *testing.T) {
 	c.tells(Closed, now.Start)
 	c.tells(Kill, now.Start)
 	c.nth(2)
+}
+
+// TestTheFirstStartWaitsForTheAgent, for a while.
+func TestTheFirstStartWaitsForTheAgent(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		limit time.Duration
+		then  func(*Supervisor)
+		want  bool
+	}{
+		"it watches":             {time.Hour, func(s *Supervisor) { s.watched(+1) }, true},
+		"it does not":            {10 * time.Millisecond, func(*Supervisor) {}, true},
+		"the container stops":    {time.Hour, func(s *Supervisor) { s.signal(syscall.SIGTERM) }, true},
+		"it has not watched yet": {time.Hour, func(*Supervisor) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &Supervisor{Log: t.Output(), agentLimit: test.limit}
+			ended := make(chan struct{})
+			go func() {
+				s.awaitAgent()
+				close(ended)
+			}()
+			test.then(s)
+			select {
+			case <-ended:
+				if !test.want {
+					t.Error("mysqld starts")
+				}
+			case <-time.After(map[bool]time.Duration{true: time.Minute, false: 100 * time.Millisecond}[test.want]):
+				if test.want {
+					t.Error("mysqld does not start")
+				}
+				s.watched(+1)
+				<-ended
+			}
+		})
+	}
 }

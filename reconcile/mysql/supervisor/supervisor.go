@@ -55,8 +55,8 @@ type Supervisor struct {
 	// clock is the clock of leases, and lookEvery is how often the supervisor looks at the lease; Clock and leaseEvery except in tests.
 	clock     func() (time.Duration, error)
 	lookEvery time.Duration
-	// holdLimit is HoldLimit, except in tests.
-	holdLimit time.Duration
+	// holdLimit is HoldLimit, and agentLimit is AgentLimit, except in tests.
+	holdLimit, agentLimit time.Duration
 
 	mu       sync.Mutex
 	state    State
@@ -82,6 +82,7 @@ func (s *Supervisor) Run(ctx context.Context, signals <-chan os.Signal) (int, er
 	go s.takeSignals(ctx, signals)
 	go s.every(ctx, s.renewLease)
 	go s.every(ctx, s.endLease)
+	s.awaitAgent()
 	var last syscall.WaitStatus
 	for s.mayStart() {
 		if last, err = s.runOnce(); err != nil {
