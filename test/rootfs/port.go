@@ -18,7 +18,7 @@ const (
 func Port(tb testing.TB) int {
 	tb.Helper()
 	for range portAttempts {
-		port := leastPort + rand.IntN(mostPort-leastPort+1) //nolint:gosec // a port is no secret
+		port := leastPort + rand.IntN(mostPort-leastPort+1)
 		listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", net.JoinHostPort("", strconv.Itoa(port)))
 		if err != nil {
 			continue

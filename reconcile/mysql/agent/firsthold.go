@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"time"
@@ -17,7 +18,7 @@ const (
 
 // holdFirstStart holds the first start of mysqld in its container, if the last one crashed as the primary. The supervisor waits for the
 // lock, and it does not start mysqld before the agent watches it. So the agent calls this before each attempt to watch.
-func (a *Agent) holdFirstStart() {
+func (a *Agent) holdFirstStart(ctx context.Context) {
 	a.mu.Lock()
 	mayHold := a.hold.mayBegin && a.kept.commitsMayHaveWaited()
 	a.mu.Unlock()
@@ -28,7 +29,7 @@ func (a *Agent) holdFirstStart() {
 	if err != nil {
 		return // mysqld runs, or its supervisor has not quite ended
 	}
-	hasCrashed, err := a.lastCrashed()
+	hasCrashed, err := a.lastCrashed(ctx)
 	if err != nil {
 		a.log.Info("cannot hold the start of mysqld, although it was the primary and may have crashed", "error", err.Error())
 	}
@@ -48,17 +49,22 @@ func (a *Agent) holdFirstStart() {
 }
 
 // lastCrashed reports whether the last mysqld has ended without a shutdown. It waits until that has ended.
-func (a *Agent) lastCrashed() (bool, error) {
-	limit := time.Now().Add(lastEndsWithin)
+func (a *Agent) lastCrashed(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, lastEndsWithin)
+	defer cancel()
 	for {
 		release, err := a.layout.lockTablespace()
 		if err == nil {
 			release()
 			return a.layout.logIsInUse()
 		}
-		if !errors.Is(err, errStillUsed) || time.Now().After(limit) {
+		if !errors.Is(err, errStillUsed) {
 			return false, err
 		}
-		<-time.After(lastEndsEvery)
+		select {
+		case <-ctx.Done():
+			return false, err
+		case <-time.After(lastEndsEvery):
+		}
 	}
 }

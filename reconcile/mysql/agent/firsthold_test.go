@@ -115,7 +115,7 @@ func TestTheFirstStartIsNotHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := prepare(t)
-			a.holdFirstStart()
+			a.holdFirstStart(t.Context())
 			if a.Status().StartHeld {
 				t.Error("it is held")
 			}

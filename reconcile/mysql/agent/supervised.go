@@ -26,7 +26,7 @@ var errUnsupervised = errors.New("mysqld's supervisor has not said which mysqld 
 // watchSupervisor follows what the supervisor reports until the context ends.
 func (a *Agent) watchSupervisor(ctx context.Context) {
 	for ctx.Err() == nil {
-		a.holdFirstStart()
+		a.holdFirstStart(ctx)
 		err := supervisor.Watch(ctx, supervisor.Socket(a.layout.Run), a.supervised)
 		if ctx.Err() != nil {
 			return // the agent ends, and mysqld may run
