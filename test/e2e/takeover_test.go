@@ -288,7 +288,10 @@ func TestLostPrimaryIsReplacedOnRequest(t *testing.T) {
 	p.leads(1, 2)
 	db := p.open(p.cluster, p.password)
 	p.nothingLost(w, db)
-	p.exec(db, "INSERT INTO test.numbers VALUES (1000000, 'after it took over')")
+	p.wait("the next primary to take writes", answerLimit, func(ctx context.Context) (bool, string) {
+		_, err := db.ExecContext(ctx, "REPLACE INTO test.numbers VALUES (1000000, 'after it took over')")
+		return err == nil, fmt.Sprint(err)
+	})
 	told := make(chan error, 1)
 	go func() {
 		_, err := late.ExecContext(context.WithoutCancel(t.Context()), "INSERT INTO test.numbers VALUES (2000000, 'after another took over')")
