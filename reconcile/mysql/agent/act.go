@@ -45,8 +45,10 @@ func (a *Agent) verbs(ctx context.Context, step replication.Step, local replicat
 		replication.VerbStartReplica:       a.startReplica,
 		replication.VerbRestartReceiver:    a.restartReceiver,
 		replication.VerbSetReadOnly:        func(bounded context.Context) error { return a.setReadOnly(bounded, local) },
-		replication.VerbAcceptWrites:       func(bounded context.Context) error { return a.acceptWrites(bounded, *local.Assignment) },
-		replication.VerbEnforceAcks:        func(bounded context.Context) error { return a.local.EnforceAcks(bounded, local.Assignment.Acks) },
+		replication.VerbAcceptWrites: func(bounded context.Context) error {
+			return a.acceptWrites(bounded, *local.Assignment, a.replicated(ctx, local))
+		},
+		replication.VerbEnforceAcks: func(bounded context.Context) error { return a.local.EnforceAcks(bounded, local.Assignment.Acks) },
 		replication.VerbPointToSource: func(bounded context.Context) error {
 			return a.changeSource(bounded, *local.Assignment, a.local.PointToSource)
 		},
@@ -112,14 +114,14 @@ func (a *Agent) replicationAccount() (mysqld.Account, error) {
 
 // acceptWrites first records that this data directory belongs to a cluster: from the first write on, the operator must never consider it
 // empty.
-func (a *Agent) acceptWrites(ctx context.Context, order replication.Assignment) error {
+func (a *Agent) acceptWrites(ctx context.Context, order replication.Assignment, replicated func(context.Context) error) error {
 	if err := a.keepOrigin(replication.OriginMember); err != nil {
 		return err
 	}
 	if err := a.limitTransactions(ctx); err != nil {
 		return err
 	}
-	return a.openFor(ctx, order)
+	return a.openFor(ctx, order, replicated)
 }
 
 func (a *Agent) keepOrigin(origin replication.Origin) error {

@@ -64,6 +64,8 @@ type Agent struct {
 	sentAll sentAll
 	// receivers are the members that this mysqld allows to follow it. Only the loop uses them.
 	receivers receivers
+	// barrier is the last one of this agent, nil for none. Only the loop uses it.
+	barrier *barrier
 	// cannotSetAside reports whether the last attempt to set transactions aside failed. Only the loop uses it.
 	cannotSetAside bool
 	// measuredAt is when the agent last measured mysqld, strays when clients could be led to it although it is replaced. The loop uses both.

@@ -435,7 +435,7 @@ func TestOriginIsKeptBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
 	member := newAgent(t, layout, state{Data: replication.OriginFresh})
-	if err := member.acceptWrites(t.Context(), replication.Assignment{}); err == nil {
+	if err := member.acceptWrites(t.Context(), replication.Assignment{}, nil); err == nil {
 		t.Fatal("there is no mysqld, but the agent accepted writes")
 	}
 	if got := stateOf(t, layout).Data; got != replication.OriginMember {

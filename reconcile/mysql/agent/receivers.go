@@ -2,14 +2,12 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
@@ -77,39 +75,6 @@ func (a *Agent) allowReceivers(ctx context.Context, local replication.Observed) 
 	}
 	a.hasAllowed(allowed)
 	return true
-}
-
-// openFor lets clients write, and members follow, as the assignment says.
-func (a *Agent) openFor(ctx context.Context, order replication.Assignment) error {
-	allowed, failed := order.Receivers(), false
-	a.receivers.known = false
-	err := a.local.AcceptWrites(ctx, mysqld.Opening{
-		Acks: order.Acks, Receivers: ordinalsOf(allowed),
-		Permit: func(ctx context.Context) error {
-			if !a.stillLeads(order) {
-				return errors.New("the operator has assigned another role meanwhile")
-			}
-			if err := a.leaseToOpen(ctx, order); err != nil {
-				return err
-			}
-			return a.announceOpen(ctx)
-		},
-		NotAllowed: func(err error) {
-			failed = true
-			a.notAllowed(err)
-		},
-	})
-	if err == nil && !failed {
-		a.hasAllowed(allowed)
-	}
-	return err
-}
-
-// stillLeads reports whether the member's assignment is still to be the primary of this epoch.
-func (a *Agent) stillLeads(order replication.Assignment) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.assignment != nil && a.assignment.Role == replication.RolePrimary && a.assignment.Record.Epoch == order.Record.Epoch
 }
 
 func (a *Agent) hasAllowed(allowed []string) {

@@ -8,7 +8,8 @@
 // a wrong answer would corrupt data, and a refusal costs only a copy of another member.
 //
 // The tail may consist only of transactions that recovery can roll back. Each is a GTID, BEGIN, changes of rows, and the XID of an engine
-// commit. DDL, XA transactions, statements, compressed transactions and changes of non-transactional tables are allowed before the tail.
+// commit. Or it is empty: a GTID, BEGIN and COMMIT. DDL, XA transactions, statements, compressed transactions and changes of
+// non-transactional tables are allowed before the tail.
 //
 // A killed mysqld can leave the beginning of an event at the end of the file. Recovery removes it, together with the transaction that it
 // belongs to. Such a rest counts as part of the tail.

@@ -12,6 +12,7 @@ type phase int
 
 const (
 	phaseBegins phase = iota // only the GTID, or variables for the statement that follows
+	phaseEmpty               // only BEGIN
 	phaseOpen                // BEGIN or XA START, so an end must come
 	phaseEnded
 )
@@ -22,15 +23,18 @@ func (p phase) strictly(next event) (phase, error) {
 	switch next.kind { //nolint:exhaustive // no other kind is allowed
 	case kindQuery:
 		if p == phaseBegins && (next.isTorn || next.isBegin()) {
-			return phaseOpen, nil
+			return phaseEmpty, nil
+		}
+		if p == phaseEmpty && !next.isTorn && next.statement() == "COMMIT" {
+			return phaseEnded, nil
 		}
 		return p, errors.New("the transaction has a statement other than BEGIN at its beginning")
 	case kindRowsQuery, kindTableMap, kindWriteRows, kindUpdateRows, kindDeleteRows, kindPartialUpdate:
-		if p == phaseOpen {
+		if p == phaseEmpty || p == phaseOpen {
 			return phaseOpen, nil
 		}
 	case kindXID:
-		if p == phaseOpen && (next.isTorn || next.size == numberSize) {
+		if (p == phaseEmpty || p == phaseOpen) && (next.isTorn || next.size == numberSize) {
 			return phaseEnded, nil
 		}
 	}
@@ -43,7 +47,7 @@ func (p phase) loosely(next event) (phase, error) {
 	switch p {
 	case phaseBegins:
 		return afterGTID(next)
-	case phaseOpen:
+	case phaseEmpty, phaseOpen:
 		return inTransaction(next)
 	case phaseEnded:
 	}

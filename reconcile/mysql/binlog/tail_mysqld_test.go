@@ -53,9 +53,9 @@ func TestALogOfAKilledMysqld(t *testing.T) {
 }
 
 // rowChanges is how many transactions changeRows runs.
-const rowChanges = 6
+const rowChanges = 7
 
-// changeRows runs transactions that change rows only.
+// changeRows runs transactions that change rows only. The last one is empty.
 func (m *mysqld) changeRows(t *testing.T) {
 	t.Helper()
 	m.run(t, "INSERT INTO shop.items (name) VALUES ('a'), ('b'), ('c')", "UPDATE shop.items SET name = 'd' WHERE name = 'b'",
@@ -63,6 +63,12 @@ func (m *mysqld) changeRows(t *testing.T) {
 		"START TRANSACTION", "INSERT INTO shop.items (name) VALUES ('e')",
 		"UPDATE shop.items SET name = 'g' WHERE name = 'e'", "COMMIT",
 		"INSERT INTO shop.items (name) VALUES ('h')", "INSERT INTO shop.items (name) VALUES ('i')")
+	var uuid string
+	if err := m.db.QueryRowContext(t.Context(), "SELECT @@GLOBAL.server_uuid").Scan(&uuid); err != nil {
+		t.Fatal(err)
+	}
+	next := m.executed(t).NextOf(uuid)
+	m.run(t, "SET SESSION gtid_next = '"+next+"'", "BEGIN", "COMMIT", "SET SESSION gtid_next = AUTOMATIC")
 }
 
 // check kills mysqld and compares what is read with what mysqld said.

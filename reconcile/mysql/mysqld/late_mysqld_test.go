@@ -70,7 +70,7 @@ func TestLateStatementsHaveNoEffectMysqld(t *testing.T) {
 	if closed, _ := state(); !closed {
 		t.Error("mysqld takes writes without permission")
 	}
-	if err := agent.AcceptWrites(t.Context(), Opening{Acks: 2, Permit: permit}); err != nil {
+	if err := agent.AcceptWrites(t.Context(), Opening{Acks: 2, Permit: permit, Allowed: func() {}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := agent.EnforceAcks(t.Context(), 1); err != nil {

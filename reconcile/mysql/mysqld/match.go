@@ -21,15 +21,67 @@ func (s *Server) CommitEmpty(ctx context.Context, gtids iter.Seq[string]) (count
 	}
 	defer one.Close()
 	for gtid := range gtids {
-		if _, err := one.ExecContext(ctx, "SET SESSION gtid_next = ?", gtid); err != nil {
-			return count, fmt.Errorf("commit an empty transaction %s: %w", gtid, err)
-		}
-		for _, statement := range []string{"BEGIN", "COMMIT"} {
-			if _, err := one.ExecContext(ctx, statement); err != nil {
-				return count, fmt.Errorf("commit an empty transaction %s: %w", gtid, err)
-			}
+		if err := commitEmpty(ctx, one, gtid); err != nil {
+			return count, err
 		}
 		count++
+	}
+	return count, nil
+}
+
+func commitEmpty(ctx context.Context, one *sql.Conn, gtid string) error {
+	if _, err := one.ExecContext(ctx, "SET SESSION gtid_next = ?", gtid); err != nil {
+		return fmt.Errorf("commit an empty transaction %s: %w", gtid, err)
+	}
+	for _, statement := range []string{"BEGIN", "COMMIT"} {
+		if _, err := one.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("commit an empty transaction %s: %w", gtid, err)
+		}
+	}
+	return nil
+}
+
+// CommitAcknowledged commits an empty transaction with this GTID, which should be the next one of this server. It returns nil if replicas
+// have acknowledged a commit since it was called, and every commit that returned has been acknowledged. Then they have everything that was
+// in the binary log before: an acknowledgement covers all earlier transactions. The caller must have turned semi-synchronous replication
+// on (EnforceAcks). CommitAcknowledged waits as long as its context allows, and uses a separate connection.
+//
+// MySQL counts commits that it lets return without an acknowledgement, because semi-synchronous replication was switched off, apart from
+// the others (manual, "Semisynchronous Replication Monitoring").
+func (s *Server) CommitAcknowledged(ctx context.Context, gtid string) error {
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	one, err := apart.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("commit an empty transaction: %w", err)
+	}
+	defer one.Close()
+	before, err := countCommits(ctx, one)
+	if err != nil {
+		return err
+	}
+	if err := commitEmpty(ctx, one, gtid); err != nil {
+		return err
+	}
+	after, err := countCommits(ctx, one)
+	if err != nil {
+		return err
+	}
+	if after.acknowledged <= before.acknowledged || after.others != before.others {
+		return fmt.Errorf("the empty transaction %s returned without an acknowledgement", gtid)
+	}
+	return nil
+}
+
+// commitCount is how many commits have returned: acknowledged ones, and others.
+type commitCount struct{ acknowledged, others int64 }
+
+func countCommits(ctx context.Context, one *sql.Conn) (commitCount, error) {
+	var count commitCount
+	row := one.QueryRowContext(ctx, `SELECT SUM(IF(VARIABLE_NAME LIKE '%yes_tx', VARIABLE_VALUE, 0)), SUM(IF(VARIABLE_NAME LIKE '%no_tx', VARIABLE_VALUE, 0))
+		FROM performance_schema.global_status WHERE VARIABLE_NAME IN ('Rpl_semi_sync_source_yes_tx', 'Rpl_semi_sync_source_no_tx')`)
+	if err := row.Scan(&count.acknowledged, &count.others); err != nil {
+		return count, fmt.Errorf("count acknowledged commits: %w", err)
 	}
 	return count, nil
 }

@@ -4,36 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 )
 
-const (
-	// allowTimeout bounds the changes of accounts while mysqld opens.
-	allowTimeout = 3 * time.Second
-	// receiversWait is for how long mysqld waits for replicas before it opens to all clients. Replicas try to connect every second.
-	receiversWait = 2 * time.Second
-	openLook      = 50 * time.Millisecond
-)
+// allowTimeout bounds the changes of accounts while mysqld opens.
+const allowTimeout = 3 * time.Second
 
 // Opening is how a mysqld opens for writes.
 type Opening struct {
 	// Acks is for how many acknowledgements commits wait at least.
 	Acks int
-	// Receivers are the ordinals of the members that may follow.
-	Receivers []int
+	// Receivers are the ordinals of the members that may follow. AreAllowed means that they may already, and no others.
+	Receivers  []int
+	AreAllowed bool
 	// Permit returns an error if mysqld must not open, or not any more. AcceptWrites calls it before each step.
 	Permit func(context.Context) error
+	// Allowed is called when exactly these may follow.
+	Allowed func()
 	// NotAllowed is called if accounts cannot be changed, because a client holds a lock. mysqld opens nevertheless if no member can follow.
 	NotAllowed func(error)
+	// Replicated returns nil once replicas have acknowledged everything that mysqld has. It is called after members may follow; nil if clients
+	// need not wait for that.
+	Replicated func(context.Context) error
 }
 
 // AcceptWrites lets clients write, and members follow. It checks on the connection that it opens with: a mysqld that restarted since the
 // agent observed it enforces nothing, and must not be opened.
 //
 // It opens in two steps. First super_read_only is off, and read_only is on: accounts can be changed, and only clients with CONNECTION_ADMIN
-// can write. When the replicas have connected, or after two seconds, all clients can write. A statement about accounts that comes before
-// the replicas would lock them out: it waits for their acknowledgement, and holds the lock of the privilege tables.
+// can write. All clients can write when replicas have acknowledged everything that mysqld has. Before, a client could read what is lost if
+// this mysqld fails: a transaction that no client was told had succeeded, but that is in this member's binary log. And a statement about
+// accounts that comes before the replicas would lock them out: it waits for their acknowledgement, and holds the lock of the privilege
+// tables.
 func (s *Server) AcceptWrites(ctx context.Context, open Opening) error {
 	one, err := newSession(ctx, s.db)
 	if err != nil {
@@ -61,8 +63,13 @@ func (s *Server) acceptWrites(ctx context.Context, one session, open Opening) er
 	if err := one.clear(ctx, "super_read_only"); err != nil {
 		return err
 	}
-	if err := s.attachReceivers(ctx, open); err != nil {
+	if err := s.openToReceivers(ctx, open); err != nil {
 		return err
+	}
+	if open.Replicated != nil {
+		if err := open.Replicated(ctx); err != nil {
+			return err
+		}
 	}
 	if err := open.Permit(ctx); err != nil {
 		return err
@@ -85,32 +92,21 @@ func (s session) clear(ctx context.Context, variable string) error {
 	return nil
 }
 
-// attachReceivers allows members to follow, and waits for a moment until enough of them have connected.
-func (s *Server) attachReceivers(ctx context.Context, open Opening) error {
-	bounded, cancel := context.WithTimeout(ctx, allowTimeout)
-	defer cancel()
-	if err := s.AllowReceivers(bounded, open.Receivers); err != nil {
-		if isLockedOut, unknown := s.areLockedOut(ctx); !isLockedOut {
-			return errors.Join(err, unknown)
-		}
-		open.NotAllowed(err)
+// openToReceivers allows members to follow.
+func (s *Server) openToReceivers(ctx context.Context, open Opening) error {
+	if open.AreAllowed {
 		return nil
 	}
-	late := time.After(receiversWait)
-	for {
-		status, err := s.semiSyncStatus(ctx)
-		if err != nil {
-			return err
-		}
-		if clients, _ := strconv.Atoi(status["Rpl_semi_sync_source_clients"]); clients >= open.Acks {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-late:
-			return nil
-		case <-time.After(openLook):
-		}
+	bounded, cancel := context.WithTimeout(ctx, allowTimeout)
+	defer cancel()
+	err := s.AllowReceivers(bounded, open.Receivers)
+	if err == nil {
+		open.Allowed()
+		return nil
 	}
+	if isLockedOut, unknown := s.areLockedOut(ctx); !isLockedOut {
+		return errors.Join(err, unknown)
+	}
+	open.NotAllowed(err)
+	return nil
 }

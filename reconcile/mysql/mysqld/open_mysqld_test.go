@@ -21,7 +21,7 @@ func TestMysqldOpensInTwoStepsMysqld(t *testing.T) {
 		return seen.Server.SuperReadOnly, seen.Server.ReadOnly
 	}
 	refused, calls := errors.New("another role"), 0
-	open := Opening{Receivers: []int{1}, Permit: func(context.Context) error {
+	open := Opening{Receivers: []int{1}, Allowed: func() {}, Permit: func(context.Context) error {
 		calls++
 		if calls == 2 {
 			return refused

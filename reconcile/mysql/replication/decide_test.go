@@ -251,6 +251,12 @@ func TestDecideKeepsTheRecord(t *testing.T) {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(2, 2)), rec(1, 1, "db-0", "db-1", "db-2")},
 		"degrade: the replica is away for longer than the grace period": {
 			healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0), shortFor(10)).silent(1), rec(1, 0, "db-0", "db-1")},
+		"degrade: it is away, and the primary waits for it before it opens to clients": {
+			healthy(t, 2, 1).hears(0, StatePromoting, enforces(1, 0), shortFor(10)).silent(1), rec(1, 0, "db-0", "db-1")},
+		"no degrade: the primary is not open to replicas yet": {
+			healthy(t, 2, 1).hears(0, StatePromoting, enforces(1, 0), shortFor(10), func(_ *testing.T, s *Status) { s.Writable = false }).silent(1), rec(1, 1, "db-0", "db-1")},
+		"fewer members: it waits for replicas before it opens to clients": {
+			healthy(t, 3, 1).with(func(c *Cluster) { c.Replicas = 1 }).hears(0, StatePromoting, enforces(1, 0)), rec(1, 0, "db-0", "db-1", "db-2")},
 		"no degrade: the grace period has not passed yet": {
 			healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0), shortFor(9)).silent(1), rec(1, 1, "db-0", "db-1")},
 		"no degrade: the user prefers to wait": {

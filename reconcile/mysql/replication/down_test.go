@@ -149,6 +149,10 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			cutOff(t, 3, 1, 1, 2), rec(1, 1, whole...)},
 		"they have not connected yet to a primary that has just started": {
 			cutOff(t, 3, 1, 0, 2).hears(0, StateWriting, enforces(1, 0), shortFor(int(ShortAfter.Seconds())-1)), rec(1, 1, whole...)},
+		"they do not connect to a primary that has just started, and waits for them before it opens to clients": {
+			cutOff(t, 3, 1, 0, 2).hears(0, StatePromoting, enforces(1, 0), shortFor(10)), fencing(1, whole...)},
+		"they have not connected yet to such a primary": {
+			cutOff(t, 3, 1, 0, 2).hears(0, StatePromoting, enforces(1, 0), shortFor(9)), rec(1, 1, whole...)},
 		"they are connected, and hang": {
 			cutOff(t, 3, 1, 0, 2).with(func(c *Cluster) { c.Members[0].Status.ConnectedReplicas = 2 }), rec(1, 1, whole...)},
 		"replicas are cut off, and mysqld still counts their connections": {

@@ -93,7 +93,7 @@ func TestVerdictsGiveEvidence(t *testing.T) {
 			"mysqld fails: its mysqld does not answer the agent", "cut off from the replicas: it hears fewer replicas than must acknowledge",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"mysqld hangs, and one replica hears it": {hungPrimary(t, 1, time.Minute), []string{
-			"mysqld fails: enough replicas in sync have got nothing from it", "cut off from the replicas: its mysqld takes writes",
+			"mysqld fails: enough replicas in sync have got nothing from it", "cut off from the replicas: its mysqld is open to replicas",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"nothing answers, and there is no lease": {healthy(t, 3, 1).lost(0), []string{
 			"mysqld fails: its agent answers", "cut off from the replicas: its agent answers", "nothing answers for it: it has a lease",

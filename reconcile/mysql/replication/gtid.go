@@ -305,6 +305,15 @@ func (s GTIDSet) ofSources(wanted func(gtidSource) bool) GTIDSet {
 	return GTIDSet{intervals: some}
 }
 
+// NextOf returns a GTID of the server with this UUID that follows all those of the set that have no tag.
+func (s GTIDSet) NextOf(uuid string) string {
+	uuid, number := strings.ToLower(uuid), int64(1)
+	if list := s.intervals[gtidSource{uuid: uuid}]; len(list) > 0 {
+		number = list[len(list)-1].end
+	}
+	return uuid + ":" + strconv.FormatInt(number, 10)
+}
+
 // Servers returns the sorted UUIDs of the servers on which transactions of the set began.
 func (s GTIDSet) Servers() []string {
 	all := make([]string, 0, len(s.intervals))

@@ -163,6 +163,15 @@ func TestGTIDSetWithoutServerForgetsItsTagsToo(t *testing.T) {
 	}
 }
 
+func TestTheNextGTIDOfAServer(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "1", "A:1-5:9": "10", "A:tag:7": "1", "A:2-3:tag:7": "4", "B:1-5": "1"} {
+		if got := gtids(t, text).NextOf(strings.ToUpper(uuidA)); got != uuidA+":"+want {
+			t.Errorf("after %q: %s, want number %s", text, got, want)
+		}
+	}
+}
+
 func TestGTIDSetTravelsAsText(t *testing.T) {
 	t.Parallel()
 	type carrier struct {

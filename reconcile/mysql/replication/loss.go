@@ -93,17 +93,21 @@ func (c Cluster) primaryGone() Verdict {
 	return v.saying("the primary %s has not answered for more than %d seconds", primary.Name, int(LostAfter.Seconds()))
 }
 
-// primaryCutOff judges a primary that takes writes and whose commits wait, because the network between it and the replicas failed. All
+// primaryCutOff judges a primary that runs and whose commits wait, because the network between it and the replicas failed. All
 // replicas in sync that answer must have got nothing from it: one that has could be the only one with its latest commits. And they must be
 // enough to keep the promise of the record without it.
 func (c Cluster) primaryCutOff() Verdict {
 	v, status := Verdict{Rule: RuleCutOff}, c.primaryStatus()
-	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its mysqld takes writes", status.State == StateWriting) ||
+	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its mysqld is open to replicas", status.leads()) ||
 		!v.must("it hears fewer replicas than must acknowledge", c.heardBy(*status) < c.Record.RequiredAcks) {
 		return v
 	}
 	v.must("it was not tried a short while ago to replace it", !c.HasContinued)
-	v.mustLast("it gets too few acknowledgements", seconds(status.AcksShortSeconds), ShortAfter)
+	limit := ShortAfter
+	if status.State != StateWriting { // it has just started, and the replicas connect again
+		limit = max(limit, c.Limits.NotReady)
+	}
+	v.mustLast("it gets too few acknowledgements", seconds(status.AcksShortSeconds), limit)
 	quiet := c.quietFor(max(len(c.witnesses(answers)), c.Record.witnessesNeeded(), c.Record.RequiredAcks+1), func(replica Status) bool { return replica.Acknowledging }) // its relay log has room
 	v.mustLast(replicasQuiet, quiet, c.Limits.silent())
 	return v.saying("the primary %s gets too few acknowledgements, and the replicas have got nothing from it for more than %d seconds", c.Record.Primary, int(c.Limits.silent().Seconds()))

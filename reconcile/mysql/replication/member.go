@@ -261,5 +261,11 @@ type Status struct {
 	TLS string `json:"tls,omitempty"`
 }
 
+// leads reports whether mysqld of the primary is open to its replicas. It is open to clients as well (StateWriting), or will be when enough
+// replicas have acknowledged everything that it has.
+func (s *Status) leads() bool {
+	return s != nil && (s.State == StateWriting || s.State == StatePromoting && s.Writable)
+}
+
 // Serves reports whether the member may get client traffic in its role.
 func (s Status) Serves() bool { return s.State == StateWriting || s.State == StateReplicating }

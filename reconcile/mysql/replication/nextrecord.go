@@ -59,7 +59,7 @@ func firstPrimary(c Cluster) Record {
 func fewerMembers(c Cluster) Record {
 	next := c.Record
 	primary, _ := c.member(c.Record.Primary)
-	if !c.wanted(primary) || primary.Status == nil || primary.Status.State != StateWriting {
+	if !c.wanted(primary) || !primary.Status.leads() {
 		return next // no member leaves
 	}
 	return next.promising(min(next.RequiredAcks, FullAcks(c.Replicas)))
@@ -67,7 +67,7 @@ func fewerMembers(c Cluster) Record {
 
 func degrade(c Cluster) Record {
 	status := c.primaryStatus()
-	short := status != nil && status.State == StateWriting && status.AckClients < c.Record.RequiredAcks
+	short := status.leads() && status.AckClients < c.Record.RequiredAcks
 	if !short || !c.Durability.Continue || seconds(status.AcksShortSeconds) < c.Durability.Grace {
 		return c.Record
 	}

@@ -93,7 +93,10 @@ func (v *volume) has() transactions {
 
 // server is a running mysqld.
 type server struct {
-	up, readOnly         bool
+	up, readOnly bool
+	// barrier is the transaction that must be acknowledged before clients can write, if opens; -1 if it has none.
+	opens                bool
+	barrier              int
 	hung                 bool // it does nothing, and closes no connection
 	held                 bool // it does not run, and waits until the agent knows who leads
 	start                int  // counts starts
@@ -166,7 +169,7 @@ func newSimulated(ordinal int) *simulated {
 	}
 }
 
-// writable reports whether clients can write here.
+// writable reports whether members can follow here, and clients can write here, or soon.
 func (m *simulated) writable() bool { return m.sql.up && !m.sql.readOnly }
 
 // crash ends mysqld. Transactions that waited for acknowledgements are in the binary log, and recovery will commit them. If clients could
@@ -371,7 +374,7 @@ func (w *world) serverOf(m *simulated) Server {
 		lag := int64(len(m.vol.relay) * 5)
 		channel.LagSeconds = &lag
 	}
-	return Server{SuperReadOnly: m.sql.readOnly, ServerUUID: m.uuid, Executed: w.set(m.vol.executed), Pending: w.set(m.logged().without(m.vol.executed)), Purged: w.set(m.vol.purged), SourceAcks: m.sql.sourceAcks, ReplicaAcks: m.sql.replicaAcks, Channel: channel}
+	return Server{SuperReadOnly: m.sql.readOnly, ReadOnly: m.sql.readOnly || m.sql.opens, ServerUUID: m.uuid, Executed: w.set(m.vol.executed), Pending: w.set(m.logged().without(m.vol.executed)), Purged: w.set(m.vol.purged), SourceAcks: m.sql.sourceAcks, ReplicaAcks: m.sql.replicaAcks, Channel: channel}
 }
 
 func (w *world) sourceOf(m *simulated, a Assignment) *Source {
@@ -471,7 +474,7 @@ func (w *world) act(m *simulated) {
 		s.replicaAcks = false
 	case VerbAcceptWrites:
 		if w.mayOpen(m, *m.agent.view.Assignment) {
-			m.vol.origin, s.readOnly = OriginMember, false
+			w.open(m, m.agent.view.Assignment.Record.RequiredAcks)
 		}
 	case VerbSetAside:
 		w.setAside(m, step.SetAside)
@@ -488,6 +491,47 @@ func (w *world) act(m *simulated) {
 		m.agent.deaf = deafness{}
 		s.io, s.connected, s.ackActive, s.ioErrno = true, false, false, 0
 	}
+}
+
+// open lets members follow, and clients write once everything that the member has is acknowledged.
+func (w *world) open(m *simulated, promised int) {
+	s := &m.sql
+	if s.readOnly {
+		m.vol.origin, s.readOnly, s.opens, s.barrier = OriginMember, false, true, -1
+	}
+	if promised > 0 && s.barrier < 0 && len(w.ledger) < w.mayWrite {
+		s.barrier = w.logs(m)
+		w.hollow.add(s.barrier)
+	}
+	w.askAgain(m)
+	isAcknowledged := s.barrier >= 0 && m.vol.executed.has(s.barrier) || s.barrier < 0 && w.holders(m, m.logged()) >= promised
+	if promised > 0 && !isAcknowledged {
+		return
+	}
+	s.opens = false
+	if copies := w.holders(m, m.logged()); copies < w.record.RequiredAcks {
+		w.violated("clients can read what %s has and %d other members in sync, the record promises %d", m.name, copies, w.record.RequiredAcks)
+	}
+}
+
+// askAgain makes replicas acknowledge what they got before they connected to this primary.
+func (w *world) askAgain(m *simulated) {
+	for _, other := range w.members {
+		if other.sql.connected && other.sql.ackActive && other.vol.source == m.address && m.logged().without(other.vol.has()).empty() {
+			m.acknowledged(other, len(w.ledger), w.acknowledge)
+		}
+	}
+}
+
+// holders counts the other members that have these transactions.
+func (w *world) holders(m *simulated, wanted transactions) int {
+	count := 0
+	for _, other := range w.members {
+		if other.name != m.name && wanted.without(other.vol.has().union(other.ghost)).empty() {
+			count++
+		}
+	}
+	return count
 }
 
 // turnToSource changes the source of a channel whose applier runs. A user may have stopped the applier since the agent looked.

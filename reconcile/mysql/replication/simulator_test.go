@@ -303,21 +303,27 @@ func (w *world) kubelet(m *simulated) {
 // write simulates a client that tries to commit wherever it can.
 func (w *world) write() {
 	for _, m := range w.running() {
-		if !m.writable() || m.sql.hung || len(w.ledger) >= w.mayWrite || len(m.sql.waiting) > 3 && w.mayWrite < maxTransactions {
+		if !m.writable() || m.sql.opens || m.sql.hung || len(w.ledger) >= w.mayWrite || len(m.sql.waiting) > 3 && w.mayWrite < maxTransactions {
 			continue
 		}
-		n := len(w.ledger)
-		w.counts[m.uuid]++
-		w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid]})
-		if m == w.zombie {
-			w.named(m.name).ghost.add(n)
-		}
-		m.vol.binlog = append(m.vol.binlog, n)
-		m.sql.waiting = append(m.sql.waiting, commit{number: n, acks: map[*simulated]bool{}})
+		w.logs(m)
 		if m.sql.sourceAcks == 0 {
 			m.finish(w.acknowledge)
 		}
 	}
+}
+
+// logs writes a transaction to a primary's binary log, and returns its number.
+func (w *world) logs(m *simulated) int {
+	n := len(w.ledger)
+	w.counts[m.uuid]++
+	w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid]})
+	if m == w.zombie {
+		w.named(m.name).ghost.add(n)
+	}
+	m.vol.binlog = append(m.vol.binlog, n)
+	m.sql.waiting = append(m.sql.waiting, commit{number: n, acks: map[*simulated]bool{}})
+	return n
 }
 
 // receive is one step of a replica's receiver: it connects, or receives the next transaction and acknowledges it.

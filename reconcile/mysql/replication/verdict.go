@@ -12,7 +12,7 @@ type Rule string
 const (
 	// RuleDown: its mysqld does not run, or hangs.
 	RuleDown Rule = "mysqld fails"
-	// RuleCutOff: it takes writes, and the network between it and the replicas fails.
+	// RuleCutOff: it runs, and the network between it and the replicas fails.
 	RuleCutOff Rule = "cut off from the replicas"
 	// RuleLost: nothing answers for it, and its lease ends.
 	RuleLost Rule = "nothing answers for it"
