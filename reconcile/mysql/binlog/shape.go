@@ -20,25 +20,28 @@ const (
 // strictly returns the phase after an event of a transaction that recovery can roll back. It returns an error if the event makes it one
 // that recovery cannot roll back, or that is not understood.
 func (p phase) strictly(next event) (phase, error) {
-	switch next.kind { //nolint:exhaustive // no other kind is allowed
-	case kindQuery:
-		if p == phaseBegins && (next.isTorn || next.isBegin()) {
-			return phaseEmpty, nil
-		}
-		if p == phaseEmpty && !next.isTorn && next.statement() == "COMMIT" {
-			return phaseEnded, nil
-		}
+	switch {
+	case next.kind == kindQuery && p == phaseBegins && (next.isTorn || next.isBegin()):
+		return phaseEmpty, nil
+	case next.kind == kindQuery && p == phaseEmpty && !next.isTorn && next.statement() == "COMMIT":
+		return phaseEnded, nil
+	case next.kind == kindQuery:
 		return p, errors.New("the transaction has a statement other than BEGIN at its beginning")
-	case kindRowsQuery, kindTableMap, kindWriteRows, kindUpdateRows, kindDeleteRows, kindPartialUpdate:
-		if p == phaseEmpty || p == phaseOpen {
-			return phaseOpen, nil
-		}
-	case kindXID:
-		if (p == phaseEmpty || p == phaseOpen) && (next.isTorn || next.size == numberSize) {
-			return phaseEnded, nil
-		}
+	case (p == phaseEmpty || p == phaseOpen) && next.changesRows():
+		return phaseOpen, nil
+	case (p == phaseEmpty || p == phaseOpen) && next.kind == kindXID && (next.isTorn || next.size == numberSize):
+		return phaseEnded, nil
 	}
 	return p, fmt.Errorf("an event of type %d is not expected here in a transaction that only changes rows", next.kind)
+}
+
+// changesRows reports whether an event changes rows, or says which.
+func (e event) changesRows() bool {
+	switch e.kind { //nolint:exhaustive // the other kinds do not
+	case kindRowsQuery, kindTableMap, kindWriteRows, kindUpdateRows, kindDeleteRows, kindPartialUpdate:
+		return true
+	}
+	return false
 }
 
 // loosely returns the phase after an event of any transaction. It follows the recovery of mysqld, which finds the ends of transactions the
