@@ -65,7 +65,7 @@ budget_mysqld := 240
 budget_e2e := 660
 
 .PHONY: test
-test: test-unit test-integration test-mysqld test-e2e ## run all tests (what CI runs)
+test: test-unit test-integration test-mysqld test-e2e test-failover ## run all tests (what CI runs)
 
 # Race detection needs cgo, and makes programs several times slower. Packages whose code starts goroutines or has locks are tested with it, and the
 # others without. Those with tests that do less with the race detector, or that it cannot run, are tested both ways.
@@ -98,7 +98,8 @@ test-long: export CRDS_SEQUENCES := 100
 test-long: export CONVERSION_ROUNDS := 3000
 test-long: timeout := 90m
 test-long: race_stories := .
-test-long: test-unit test-integration test-mysqld test-e2e ## run all tests with every variant: hours
+test-long: failover_rounds := 5
+test-long: test-unit test-integration test-mysqld test-e2e test-failover ## run all tests with every variant: hours
 
 .PHONY: test-mysqld
 test-mysqld: mysql-image ## run the tests of packages that speak to mysqld on a real one, without a cluster
@@ -107,6 +108,13 @@ test-mysqld: mysql-image ## run the tests of packages that speak to mysqld on a 
 .PHONY: test-e2e
 test-e2e: image mysql-image cluster ## run the tests with real MySQL in the pods of the dev cluster
 	$(on_cluster) hack/run-tests e2e $(budget_e2e) -count=1 -timeout=60m ./test/e2e/...
+
+# A short form of bench-failover. It fails if an acknowledged row is lost, if a client reads what it must not, or if the primary changes without
+# a fault; never because of how long something takes.
+failover_rounds := 1
+.PHONY: test-failover
+test-failover: image mysql-image cluster ## kill, hang, freeze and cut off the primary while clients write and read, and check what they saw
+	$(on_cluster) go run ./test/bench/failover -rounds $(failover_rounds) -faults kill,stop,freeze,partition
 
 # Linters that need types would analyse all of Kubernetes for devcluster/kubernetes: more than ten minutes.
 .PHONY: lint
