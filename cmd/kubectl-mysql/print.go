@@ -79,6 +79,9 @@ func linesOf(t topology) []string {
 			took = "took over" + one.Durations()
 		}
 		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("takeover %s, %s -> %s, %s: %s", began, one.From, cmp.Or(one.To, "?"), took, one.Message), ": "))
+		if one.Unacknowledged != "" {
+			lines = append(lines, fmt.Sprintf("  only %s had, and keeps in its volume: %s", one.From, one.Unacknowledged))
+		}
 	}
 	return append(lines, t.Unseen...)
 }

@@ -171,7 +171,7 @@ func (a *Agent) keepSetAside(gtids replication.GTIDSet) error {
 	}
 	with := *kept.Replaced
 	with.SetAside = with.SetAside.Union(gtids)
-	kept.Replaced = &with
+	kept.Replaced, kept.SetAside = &with, &replication.SetAside{Epoch: kept.Held.Epoch, GTIDs: with.SetAside}
 	return a.storeState(kept)
 }
 

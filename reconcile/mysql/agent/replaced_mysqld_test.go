@@ -91,6 +91,9 @@ func (r replacement) follows(t *testing.T, changes int) {
 	if kept := stateOf(t, r.former.layout); kept.Replaced != nil {
 		t.Errorf("it is still taken for a former primary: %+v", kept.Replaced)
 	}
+	if kept := r.former.agent.Status().SetAside; kept == nil || kept.Epoch != 2 || kept.GTIDs.OfServer(r.uuid).Empty() {
+		t.Errorf("it reports that it has set aside %+v", kept)
+	}
 	files, err := filepath.Glob(filepath.Join(r.former.layout.setAsideDir(2), "*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("the files set aside are %v: %v", files, err)

@@ -39,6 +39,8 @@ type state struct {
 	LeasedUnder replication.Version `json:"leasedUnder,omitzero"`
 	// Replaced is set from when another member replaces this one as the primary until this one follows it.
 	Replaced *replaced `json:"replaced,omitempty"`
+	// SetAside is what the member set aside last; nil for nothing.
+	SetAside *replication.SetAside `json:"setAside,omitempty"`
 	// RestoredFrom is the backup that the volume's data began as; nil if it did not begin as a backup. It never changes, even if clients
 	// write to the data.
 	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`

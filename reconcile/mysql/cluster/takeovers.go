@@ -35,6 +35,25 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 		}
 	}
 	status.Takeovers = all[max(0, len(all)-mostTakeovers):]
+	for _, member := range r.seen.members {
+		describeSetAside(status.Takeovers, member)
+	}
+}
+
+// longestGTIDs limits the GTIDs that a status shows, in bytes.
+const longestGTIDs = 512
+
+// describeSetAside adds to the takeover from a member what the member set aside after that.
+func describeSetAside(takeovers []v1.Takeover, from replication.Member) {
+	if from.Status == nil || from.Status.SetAside == nil {
+		return
+	}
+	for i, one := range slices.Backward(takeovers) {
+		if one.From == from.Name && one.Epoch <= from.Status.SetAside.Epoch {
+			takeovers[i].Unacknowledged = report.Brief(from.Status.SetAside.GTIDs.String(), longestGTIDs)
+			return
+		}
+	}
 }
 
 // failureTime is when the failed primary was last heard by a member; nil if that is not known.
@@ -75,13 +94,32 @@ func (r passResult) leads(record replication.Record) bool {
 	return primary != nil && primary.State == replication.StateWriting && primary.Held.Epoch == record.Epoch
 }
 
-// takeoverEvents reports a takeover that is complete.
+// takeoverEvents reports a takeover that is complete, and what former primaries have set aside.
 func takeoverEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	count := len(after.Takeovers)
 	if count == 0 {
 		return nil
 	}
-	last := after.Takeovers[count-1]
+	return append(completionEvents(before, after.Takeovers[count-1]), setAsideEvents(before, after)...)
+}
+
+func setAsideEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
+	var events []reconcile.Event
+	for _, one := range after.Takeovers {
+		isKnown := func(known v1.Takeover) bool {
+			return known.Epoch == one.Epoch && known.Unacknowledged == one.Unacknowledged
+		}
+		if one.Unacknowledged == "" || slices.ContainsFunc(before.Takeovers, isKnown) {
+			continue
+		}
+		note := fmt.Sprintf("%s had transactions that no other member has, and that no client was told had succeeded. It keeps a copy of them in its volume, in the folder unacknowledged: %s",
+			one.From, one.Unacknowledged)
+		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: "TransactionsSetAside", Action: "ChangeRecord", Note: note})
+	}
+	return events
+}
+
+func completionEvents(before v1.MySQLClusterStatus, last v1.Takeover) []reconcile.Event {
 	wasComplete := slices.ContainsFunc(before.Takeovers, func(one v1.Takeover) bool { return one.Epoch == last.Epoch && one.CompletionTime != nil })
 	if last.CompletionTime == nil || wasComplete {
 		return nil

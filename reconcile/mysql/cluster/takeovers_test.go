@@ -56,6 +56,54 @@ func TestStatusListsTakeovers(t *testing.T) {
 	}
 }
 
+// TestATakeoverSaysWhatTheFormerPrimaryHadAlone when that one is back. An event says so once.
+func TestATakeoverSaysWhatTheFormerPrimaryHadAlone(t *testing.T) {
+	t.Parallel()
+	const alone = "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-9"
+	gtids, err := replication.ParseGTIDSet(alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := v1.NewMicroTime(time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC))
+	takeover := func(epoch int64, from, to string) v1.Takeover {
+		return v1.Takeover{Epoch: epoch, From: from, To: to, StartTime: began, CompletionTime: &began}
+	}
+	for name, test := range map[string]struct {
+		all   []v1.Takeover
+		epoch int64
+		want  []string
+	}{
+		"after the only takeover":                            {[]v1.Takeover{takeover(2, "db-0", "db-1")}, 2, []string{alone}},
+		"after the second one from it":                       {[]v1.Takeover{takeover(2, "db-0", "db-1"), takeover(3, "db-1", "db-0"), takeover(4, "db-0", "db-1")}, 4, []string{"", "", alone}},
+		"after the first one from it":                        {[]v1.Takeover{takeover(2, "db-0", "db-1"), takeover(3, "db-1", "db-0"), takeover(4, "db-0", "db-1")}, 2, []string{alone, "", ""}},
+		"its successor was replaced, too, before it is back": {[]v1.Takeover{takeover(2, "db-0", "db-1"), takeover(3, "db-1", "db-2")}, 3, []string{alone, ""}},
+		"the takeover is not listed any more":                {[]v1.Takeover{takeover(3, "db-1", "db-2")}, 2, []string{""}},
+	} {
+		s := healthy(t, 3)
+		before := v1.MySQLClusterStatus{Primary: "db-1", Epoch: test.all[len(test.all)-1].Epoch, Revision: 9, Takeovers: test.all}
+		s.before(before)
+		s.seen.members[0].Status.SetAside = &replication.SetAside{Epoch: test.epoch, GTIDs: gtids}
+		after := s.report(nil, nil).status()
+		var events, wanted int
+		for i, want := range test.want {
+			if got := after.Takeovers[i].Unacknowledged; got != want {
+				t.Errorf("%s: takeover %d has %q, want %q", name, i, got, want)
+			}
+			if want != "" {
+				wanted++
+			}
+		}
+		for _, event := range takeoverEvents(before, after) {
+			if event.Reason == "TransactionsSetAside" && strings.Contains(event.Note, alone) {
+				events++
+			}
+		}
+		if again := takeoverEvents(after, after); events != wanted || len(again) > 0 {
+			t.Errorf("%s: %d events, want %d; again %+v", name, events, wanted, again)
+		}
+	}
+}
+
 // TestAPrimaryThatContinuesIsNotReplacedAgainAtOnce: for ten minutes after a takeover that no other member could complete.
 func TestAPrimaryThatContinuesIsNotReplacedAgainAtOnce(t *testing.T) {
 	t.Parallel()

@@ -164,6 +164,13 @@ type Transactions struct {
 	History int64 `json:"history,omitempty"`
 }
 
+// SetAside are transactions that only a former primary had, and that no client was told had succeeded. Its volume keeps a copy of them, in
+// the folder unacknowledged, which has a folder for each Epoch in which that happened.
+type SetAside struct {
+	Epoch int64   `json:"epoch"`
+	GTIDs GTIDSet `json:"gtids"`
+}
+
 // Status is what a member reports about itself.
 type Status struct {
 	State   State  `json:"state"`
@@ -178,6 +185,8 @@ type Status struct {
 	IsForgetful bool `json:"forgetful,omitempty"`
 	// NeedsCopy means that the member can follow the primary only after a copy of the primary's data has replaced its own.
 	NeedsCopy bool `json:"needsCopy,omitempty"`
+	// SetAside are the transactions that the member had alone when it was last replaced as the primary; nil if it had none.
+	SetAside *SetAside `json:"setAside,omitempty"`
 	// Protocol is the agent's protocol.
 	Protocol int `json:"protocol,omitempty"`
 	// Assignment is what the member follows now; nil until the operator has sent one since the agent started.

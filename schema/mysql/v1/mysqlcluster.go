@@ -292,6 +292,9 @@ type Takeover struct {
 	FailureTime    *MicroTime `json:"failureTime,omitempty"`
 	StartTime      MicroTime  `json:"startTime"`
 	CompletionTime *MicroTime `json:"completionTime,omitempty"`
+	// Unacknowledged are the GTIDs of the transactions that only the former primary had, and that no client was told had succeeded. Its volume
+	// keeps a copy of them. It is empty if there are none, or until the former primary is back.
+	Unacknowledged string `json:"unacknowledged,omitempty"`
 }
 
 // Durations says how long a complete takeover took, and for how long clients could not write, if that is known.
