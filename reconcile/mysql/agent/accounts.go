@@ -99,11 +99,12 @@ const (
 	maySet
 )
 
-func permissionOf(where replication.State, mayCommit bool) passwordAction {
+func permissionOf(where replication.State, observed mysqld.Observed) passwordAction {
+	opens := where == replication.StatePromoting && !observed.Server.SuperReadOnly // it waits for replicas
 	switch {
-	case where != replication.StateWriting:
+	case where != replication.StateWriting && !opens:
 		return mayTry
-	case !mayCommit:
+	case opens || !observed.EnoughAcknowledge():
 		return mayAdmit
 	}
 	return maySet

@@ -255,7 +255,7 @@ func (a *Agent) wasRestored() bool {
 
 // maintain does what is independent of the role: passwords on the primary, certificates, free space on the volume, and periodic checks.
 func (a *Agent) maintain(ctx context.Context, where replication.State, observed mysqld.Observed) {
-	a.maintainPasswords(ctx, where, observed.EnoughAcknowledge())
+	a.maintainPasswords(ctx, where, observed)
 	a.maintainCertificates(ctx)
 	a.maintainDisk(ctx, observed.AckClients)
 	a.maintainSurvey(ctx)
@@ -263,15 +263,15 @@ func (a *Agent) maintain(ctx context.Context, where replication.State, observed 
 	a.maintainTables(ctx, where)
 }
 
-func (a *Agent) maintainPasswords(ctx context.Context, where replication.State, mayCommit bool) {
+func (a *Agent) maintainPasswords(ctx context.Context, where replication.State, observed mysqld.Observed) {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if err := a.refreshPasswords(bounded, permissionOf(where, mayCommit)); err != nil {
+	if err := a.refreshPasswords(bounded, permissionOf(where, observed)); err != nil {
 		a.log.Info("cannot change the passwords of the operator's accounts yet, will try again", "error", err.Error())
 	}
 	if where == replication.StateWriting && !a.root.absent {
 		problem := ""
-		if err := a.root.enforce(bounded, a.local, mayCommit); err != nil {
+		if err := a.root.enforce(bounded, a.local, observed.EnoughAcknowledge()); err != nil {
 			problem = err.Error()
 		}
 		a.mu.Lock()

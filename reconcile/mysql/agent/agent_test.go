@@ -418,7 +418,11 @@ func TestAcksShortCountsFromTheFirstLookThatFoundTooFew(t *testing.T) {
 	member := newAgent(t, newLayout(t), memberState())
 	begin := time.Unix(1000, 0)
 	observed := someObservation()
-	observed.AskedAcks = 2
+	observed.AskedAcks, observed.AckClients = 2, 0
+	if got := member.acksShort(begin.Add(-time.Minute), observed); got != 0 || !member.shortSince.IsZero() {
+		t.Errorf("before mysqld opens, no replica can connect: %d seconds", got)
+	}
+	observed.Server.SuperReadOnly = false
 	for _, look := range []struct {
 		after time.Duration
 		there int

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
 // TestAStatementAboutAccountsThatNobodyAcknowledges: no client can log in until commits need no acknowledgement any more. The operator's
@@ -98,7 +99,8 @@ func TestAPrimaryAdmitsMembersWithThePasswordsOfNow(t *testing.T) {
 	former := read(t, m.layout.account(mysqld.ReplicationUsers))
 	admits("later")
 	m.crashes(t)
-	m.leads(t, 3, 1)
+	record := replication.Record{Epoch: 1, Revision: 3, Primary: "db-0", Joining: []string{"db-1"}, RequiredAcks: 1}
+	m.obeys(t, replication.Assignment{Record: record, Role: replication.RolePrimary, Acks: 1}) // it waits for a replica before it opens
 	admits("later")
 	admits(former)
 	admits("last")

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,24 @@ type barrier struct {
 	err   error
 }
 
+// isOf reports whether it is for this start of mysqld, and for what the assignment requires.
+func (b *barrier) isOf(start string, order replication.Assignment) bool {
+	return b != nil && b.start == start && b.epoch == order.Record.Epoch && b.acks == order.Acks
+}
+
+// isIncomplete reports whether the commit waits or has failed, for this start of mysqld.
+func (b *barrier) isIncomplete(start string) bool {
+	if b == nil || b.start != start {
+		return false
+	}
+	select {
+	case <-b.ended:
+		return b.err != nil
+	default:
+		return true
+	}
+}
+
 // hasFailed reports whether the commit has returned without an acknowledgement.
 func (b *barrier) hasFailed() bool {
 	select {
@@ -64,14 +83,19 @@ func (b *barrier) hasFailed() bool {
 }
 
 // replicated returns what waits until replicas have acknowledged everything that this primary has; nil if the record promises no copies.
-// The barrier continues after a wait that was too short, and ends with the context.
+// The barrier continues after a wait that was too short, and ends with mysqld.
 func (a *Agent) replicated(ctx context.Context, local replication.Observed) func(context.Context) error {
 	order := *local.Assignment
 	if order.Record.RequiredAcks == 0 {
 		return nil
 	}
+	waits := fmt.Errorf("waits for %d acknowledgements of everything that this member has", order.Acks)
 	return func(bounded context.Context) error {
-		if now := a.barrier; now == nil || now.start != a.start || now.epoch != order.Record.Epoch || now.acks != order.Acks || now.hasFailed() {
+		if !a.barrier.isOf(a.start, order) || a.barrier.hasFailed() {
+			// mysqld continues with a commit whose client has gone. There is one at a time: each has a connection.
+			if another, err := a.local.OwnCommitWaits(bounded); err != nil || another {
+				return cmp.Or(err, waits)
+			}
 			a.barrier = a.beginBarrier(ctx, local)
 		}
 		select {
@@ -80,7 +104,7 @@ func (a *Agent) replicated(ctx context.Context, local replication.Observed) func
 		case <-bounded.Done():
 			return bounded.Err()
 		case <-time.After(replicatedWait):
-			return fmt.Errorf("waits until %d replicas have acknowledged everything that this member has", order.Acks)
+			return waits
 		}
 	}
 }
@@ -89,11 +113,12 @@ func (a *Agent) replicated(ctx context.Context, local replication.Observed) func
 func (a *Agent) beginBarrier(ctx context.Context, local replication.Observed) *barrier {
 	order, server := *local.Assignment, local.Server
 	next := &barrier{start: a.start, epoch: order.Record.Epoch, acks: order.Acks, ended: make(chan struct{})}
-	gtid := server.Executed.Union(server.Pending).NextOf(server.ServerUUID)
+	gtid, own := server.Executed.Union(server.Pending).NextOf(server.ServerUUID), a.local
 	go func() {
-		next.err = a.local.CommitAcknowledged(ctx, gtid)
-		close(next.ended)
-		a.Wake()
+		defer close(next.ended)
+		if next.err = own.CommitAcknowledged(context.WithoutCancel(ctx), gtid); next.err == nil {
+			defer a.Wake()
+		}
 	}()
 	return next
 }

@@ -96,14 +96,17 @@ func (s strays) mayArrive(now time.Time) bool {
 
 // endStrays ends the sessions of clients at a former primary that takes no writes. A client would keep its connection, and get an error for
 // every write. It also ends those at a primary that has started again after it had a lease, until the operator confirms it: another member
-// may have taken over, and this one would serve what was there before.
+// may have taken over, and this one would serve what was there before. And it ends those at a primary that waits for replicas before it
+// opens: a client would read what is lost if this member fails.
 func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed, local replication.Observed) {
 	now := time.Now()
 	a.mu.Lock()
 	former, held := a.kept.Replaced, a.kept.Held
 	a.mu.Unlock()
 	a.strays = a.strays.at(now, former, held)
-	if !observed.Server.SuperReadOnly || !a.strays.mayArrive(now) && !mayBeReplaced(a.lastAssignment(), local) {
+	isClosed := observed.Server.SuperReadOnly && (a.strays.mayArrive(now) || mayBeReplaced(a.lastAssignment(), local))
+	isOpening := !observed.Server.SuperReadOnly && observed.Server.ReadOnly && a.barrier.isIncomplete(a.start)
+	if !isClosed && !isOpening {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -113,7 +116,7 @@ func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed, local r
 		a.log.Info("cannot end sessions of clients, will try again", "error", err.Error())
 	}
 	if count > 0 {
-		a.log.Info("ended sessions of clients, because this member is not the primary any more", "sessions", count)
+		a.log.Info("ended sessions of clients, because this member is not the primary any more, or not yet", "sessions", count)
 	}
 }
 

@@ -79,9 +79,9 @@ func (a *Agent) acknowledges(server replication.Server) bool {
 }
 
 // acksShort is for how many seconds fewer replicas than necessary have been connected, or heard. mysqld counts a connection for longer that
-// is half open. The caller must hold the lock.
+// is half open. Before mysqld opens, replicas cannot connect, and that does not count. The caller must hold the lock.
 func (a *Agent) acksShort(now time.Time, observed mysqld.Observed) int {
-	if observed.EnoughAcknowledge() && !a.hearsTooFew() {
+	if observed.Server.SuperReadOnly || observed.EnoughAcknowledge() && !a.hearsTooFew() {
 		a.shortSince = time.Time{}
 		return 0
 	}

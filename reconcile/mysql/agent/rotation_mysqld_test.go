@@ -155,7 +155,7 @@ func (m *realMember) until(t *testing.T, what string, holds func() bool) {
 // leads makes the member the primary, whose commits wait for the given number of acknowledgements.
 func (m *realMember) leads(t *testing.T, revision int64, acks int) {
 	t.Helper()
-	record := replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", Joining: []string{"db-1"}}
+	record := replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", Joining: []string{"db-1"}, RequiredAcks: acks}
 	m.obeys(t, replication.Assignment{Record: record, Role: replication.RolePrimary, Acks: acks})
 	m.until(t, "the member takes writes", func() bool {
 		status := m.agent.Status()

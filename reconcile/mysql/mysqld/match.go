@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // CommitEmpty commits an empty transaction with each GTID until the context ends. It returns how many it has tried. MySQL skips a GTID that
@@ -33,7 +34,7 @@ func commitEmpty(ctx context.Context, one *sql.Conn, gtid string) error {
 	if _, err := one.ExecContext(ctx, "SET SESSION gtid_next = ?", gtid); err != nil {
 		return fmt.Errorf("commit an empty transaction %s: %w", gtid, err)
 	}
-	for _, statement := range []string{"BEGIN", "COMMIT"} {
+	for _, statement := range []string{"BEGIN", commit} {
 		if _, err := one.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("commit an empty transaction %s: %w", gtid, err)
 		}
@@ -42,7 +43,7 @@ func commitEmpty(ctx context.Context, one *sql.Conn, gtid string) error {
 }
 
 // CommitAcknowledged commits an empty transaction with this GTID, which should be the next one of this server. It returns nil if replicas
-// have acknowledged a commit since it was called, and every commit that returned has been acknowledged. Then they have everything that was
+// have acknowledged a commit since it was called, and no commit returned without an acknowledgement. Then they have everything that was
 // in the binary log before: an acknowledgement covers all earlier transactions. The caller must have turned semi-synchronous replication
 // on (EnforceAcks). CommitAcknowledged waits as long as its context allows, and uses a separate connection.
 //
@@ -78,10 +79,23 @@ type commitCount struct{ acknowledged, others int64 }
 
 func countCommits(ctx context.Context, one *sql.Conn) (commitCount, error) {
 	var count commitCount
-	row := one.QueryRowContext(ctx, `SELECT SUM(IF(VARIABLE_NAME LIKE '%yes_tx', VARIABLE_VALUE, 0)), SUM(IF(VARIABLE_NAME LIKE '%no_tx', VARIABLE_VALUE, 0))
-		FROM performance_schema.global_status WHERE VARIABLE_NAME IN ('Rpl_semi_sync_source_yes_tx', 'Rpl_semi_sync_source_no_tx')`)
+	const value = "(SELECT VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME = ?)"
+	row := one.QueryRowContext(ctx, "SELECT "+value+", "+value, "Rpl_semi_sync_source_yes_tx", "Rpl_semi_sync_source_no_tx")
 	if err := row.Scan(&count.acknowledged, &count.others); err != nil {
 		return count, fmt.Errorf("count acknowledged commits: %w", err)
 	}
 	return count, nil
 }
+
+// OwnCommitWaits reports whether a commit of the agent's account waits, of this agent or of one before it.
+func (s *Server) OwnCommitWaits(ctx context.Context) (bool, error) {
+	one, err := newSession(ctx, s.db)
+	if err != nil {
+		return false, fmt.Errorf("look for commits that wait: %w", err)
+	}
+	defer one.Close()
+	all, err := one.processes(ctx)
+	return slices.ContainsFunc(all, func(p process) bool { return p.user == AgentUser && p.info == commit }), err
+}
+
+const commit = "COMMIT"

@@ -21,7 +21,8 @@ type Opening struct {
 	Permit func(context.Context) error
 	// Allowed is called when exactly these may follow.
 	Allowed func()
-	// NotAllowed is called if accounts cannot be changed, because a client holds a lock. mysqld opens nevertheless if no member can follow.
+	// NotAllowed is called if accounts cannot be changed, because a client holds a lock. If no member can follow, mysqld opens nevertheless,
+	// unless Replicated waits for members.
 	NotAllowed func(error)
 	// Replicated returns nil once replicas have acknowledged everything that mysqld has. It is called after members may follow; nil if clients
 	// need not wait for that.

@@ -7,7 +7,7 @@ import (
 )
 
 // TestMysqldOpensInTwoStepsMysqld: half open, it takes writes of administrators only. An agent that starts then can open it. A backup tool
-// that locks MySQL's accounts does not keep it closed, as long as no member can follow.
+// that locks MySQL's accounts does not keep it closed, as long as no member can follow, and clients need not wait for one.
 func TestMysqldOpensInTwoStepsMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")

@@ -388,7 +388,7 @@ func (w *world) sourceOf(m *simulated, a Assignment) *Source {
 func (w *world) report(m *simulated, local Observed, step Step, under Version, silent []string) {
 	a, seen := &m.agent, local.Server
 	clients := w.ackClients(m)
-	if clients >= seen.SourceAcks {
+	if clients >= seen.SourceAcks || seen.SuperReadOnly {
 		a.shortSince = w.clock
 	}
 	a.status = Status{
