@@ -10,8 +10,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
-// TestATornRelayLogMysqld: the machine of a replica fails, and the end of its relay log, which was not applied yet, is not on the disk. mysqld
-// removes what is torn when it starts, and the receiver gets it again. So no user has to rebuild the replica.
+// TestATornRelayLogMysqld: the machine of a replica fails, and the end of its relay log, which was not applied yet, is not on the disk.
+// mysqld removes what is torn when it starts, and the receiver gets it again. So no user has to rebuild the replica.
 func TestATornRelayLogMysqld(t *testing.T) {
 	t.Parallel()
 	const lost = 2500 // less than a transaction
