@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -20,10 +21,16 @@ const (
 // object starves. If the pass of an unseen object is slow, the reason is not the API server's load, and full passes are not limited.
 const yieldTo = 4
 
+// urgentFor is for how long an object's passes go first after one was asked for (Listener): they may not show at once what is wrong.
+const urgentFor = 15 * time.Second
+
 // The groups of a kind's waiting objects.
 const (
+	// urgent are the objects for which a pass was asked for a short while ago. Their passes have places of their own, so that a failover waits
+	// for no other object.
+	urgent = iota
 	// unseen objects are new to every operator. Their pass takes one write, and begins in a first place.
-	unseen = iota
+	unseen
 	// newcomers had no pass in this term yet.
 	newcomers
 	// regulars are all other objects except the sluggish.
@@ -55,8 +62,10 @@ type passQueue struct {
 	// left are the objects that Pop returned and use has not started, each with its places.
 	left map[types.NamespacedName]*passSlots
 	// atWork are the objects with a running pass; true if forget was called during the pass.
-	atWork             map[types.NamespacedName]bool
-	first, quick, slow passSlots
+	atWork                      map[types.NamespacedName]bool
+	hurried, first, quick, slow passSlots
+	// urgentUntil is until when an object is urgent.
+	urgentUntil map[types.NamespacedName]time.Time
 	// hanging counts the running passes over unseen objects that have become slow: they do not wait for a busy API server.
 	hanging int
 }
@@ -100,7 +109,8 @@ func newLine(workers int, isUnseen func(types.NamespacedName) bool) *passQueue {
 	l := &passQueue{
 		after: slowAfter, isUnseen: isUnseen, ready: make(chan struct{}, 1),
 		known: map[types.NamespacedName]bool{}, left: map[types.NamespacedName]*passSlots{}, atWork: map[types.NamespacedName]bool{},
-		first: newPlaces(workers * firstPerWorker), quick: newPlaces(workers), slow: newPlaces(workers * slowPerWorker),
+		urgentUntil: map[types.NamespacedName]time.Time{},
+		hurried:     newPlaces(workers), first: newPlaces(workers * firstPerWorker), quick: newPlaces(workers), slow: newPlaces(workers * slowPerWorker),
 	}
 	for group := range l.waiting {
 		l.waiting[group].lanes = map[string][]types.NamespacedName{}
@@ -116,6 +126,8 @@ func (l *passQueue) Push(key types.NamespacedName) {
 	wasSlow, isKnown := l.known[key]
 	group := newcomers
 	switch {
+	case l.isUrgent(key):
+		group = urgent
 	case wasSlow:
 		group = sluggish
 	case isUnseen:
@@ -123,12 +135,38 @@ func (l *passQueue) Push(key types.NamespacedName) {
 	case isKnown:
 		group = regulars
 	}
-	waiting := &l.waiting[group]
-	if len(waiting.lanes[key.Namespace]) == 0 {
-		waiting.order = append(waiting.order, key.Namespace)
-	}
-	waiting.lanes[key.Namespace] = append(waiting.lanes[key.Namespace], key)
+	l.waiting[group].enter(key)
 	l.wake()
+}
+
+// hurry makes an object urgent for a while. If it waits already, it goes to the front.
+func (l *passQueue) hurry(key types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.urgentUntil[key] = time.Now().Add(urgentFor)
+	for group := range l.waiting {
+		if group != urgent && l.waiting[group].remove(key) {
+			l.waiting[urgent].enter(key)
+			l.wake()
+		}
+	}
+}
+
+// isUrgent reports whether an object is urgent. The caller must hold the lock.
+func (l *passQueue) isUrgent(key types.NamespacedName) bool {
+	until, found := l.urgentUntil[key]
+	if found && time.Now().After(until) {
+		delete(l.urgentUntil, key)
+		return false
+	}
+	return found
+}
+
+// beginsUrgent reports whether the pass of an object that Pop returned is urgent.
+func (l *passQueue) beginsUrgent(key types.NamespacedName) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left[key] == &l.hurried
 }
 
 // Touch implements workqueue.Queue: a waiting object keeps its place.
@@ -175,6 +213,8 @@ func (l *passQueue) Pop() types.NamespacedName {
 // placesOf returns the places in which the passes of a group begin.
 func (l *passQueue) placesOf(group int) *passSlots {
 	switch group {
+	case urgent:
+		return &l.hurried
 	case unseen:
 		return &l.first
 	case sluggish:
@@ -191,20 +231,20 @@ func (l *passQueue) mayBegin() bool {
 	return ok
 }
 
-// next finds the next object. Unseen ones and newcomers are first, but each of the other groups is preferred to newcomers in every fourth
-// turn.
+// next finds the next object. Urgent ones are first, then unseen ones and newcomers, but each of the other groups is preferred to newcomers
+// in every fourth turn.
 func (l *passQueue) next() (group, position int, ok bool) {
-	order := [groups]int{unseen, newcomers, regulars, sluggish}
+	order := [groups]int{urgent, unseen, newcomers, regulars, sluggish}
 	switch l.turn % 4 {
 	case 1:
-		order = [groups]int{unseen, sluggish, newcomers, regulars}
+		order = [groups]int{urgent, unseen, sluggish, newcomers, regulars}
 	case 3:
-		order = [groups]int{unseen, regulars, newcomers, sluggish}
+		order = [groups]int{urgent, unseen, regulars, newcomers, sluggish}
 	}
 	for _, group := range order {
 		room := l.placesOf(group)
 		limit := room.limit
-		if group != unseen && len(l.waiting[unseen].order) > 0 && l.hanging == 0 {
+		if group != urgent && group != unseen && len(l.waiting[unseen].order) > 0 && l.hanging == 0 {
 			limit = max(1, limit/yieldTo)
 		}
 		if room.taken >= limit {
@@ -217,6 +257,30 @@ func (l *passQueue) next() (group, position int, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// enter adds an object behind those of its namespace.
+func (r *ring) enter(key types.NamespacedName) {
+	if len(r.lanes[key.Namespace]) == 0 {
+		r.order = append(r.order, key.Namespace)
+	}
+	r.lanes[key.Namespace] = append(r.lanes[key.Namespace], key)
+}
+
+// remove removes an object, and reports whether it waited here.
+func (r *ring) remove(key types.NamespacedName) bool {
+	lane := r.lanes[key.Namespace]
+	at := slices.Index(lane, key)
+	switch {
+	case at < 0:
+		return false
+	case len(lane) > 1:
+		r.lanes[key.Namespace] = slices.Delete(lane, at, at+1)
+		return true
+	}
+	delete(r.lanes, key.Namespace)
+	r.order = slices.DeleteFunc(r.order, func(namespace string) bool { return namespace == key.Namespace })
+	return true
 }
 
 // leave removes the first object of a namespace, and moves the namespace to the end.
@@ -288,6 +352,7 @@ func (l *passQueue) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, key)
+	delete(l.urgentUntil, key)
 	if _, isAtWork := l.atWork[key]; isAtWork {
 		l.atWork[key] = true
 	}

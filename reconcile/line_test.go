@@ -43,6 +43,45 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	same(t, l.popAll(), []types.NamespacedName{in("late", 1)})
 }
 
+// While passes of others wait and hang, one that was asked for begins at once, and so do those that follow for a while.
+func TestUrgentObjectsWaitForNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(4, func(key types.NamespacedName) bool { return key.Namespace == "new" })
+		for number := range 1000 {
+			l.Push(in("a", number))
+			l.Push(in("b", number))
+			l.Push(in("new", number))
+		}
+		l.popAll() // all places are taken
+		l.known[in("a", 2000)] = true
+		l.Push(in("a", 2000))
+		l.hurry(in("a", 2000))
+		l.hurry(in("b", 900))
+		same(t, l.popAll(), []types.NamespacedName{in("a", 2000), in("b", 900)})
+		same(t, l.beginsUrgent(in("a", 2000)), true)
+		same(t, l.beginsUrgent(in("b", 0)), false)
+		for _, key := range []types.NamespacedName{in("a", 2000), in("b", 900)} {
+			l.use(key, func() { l.Push(key) }) // it has changed meanwhile
+		}
+		same(t, l.popAll(), []types.NamespacedName{in("a", 2000), in("b", 900)})
+
+		t.Log("one namespace has a share of the places")
+		for number := range 10 {
+			l.hurry(in("a", number+500))
+		}
+		same(t, len(l.popAll()), 2)
+		same(t, len(l.waiting[urgent].lanes["a"]), 8)
+
+		t.Log("later they are like others")
+		l.use(in("a", 2000), func() {})
+		<-time.After(urgentFor + 1)
+		l.Push(in("a", 2000))
+		same(t, l.isUrgent(in("a", 2000)), false)
+		same(t, len(l.waiting[urgent].order), 1)
+	})
+}
+
 func TestNewObjectsGoFirst(t *testing.T) {
 	t.Parallel()
 	l := newLine(8, nobody)

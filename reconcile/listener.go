@@ -14,7 +14,10 @@ func (t *term) listen(stop context.Context) {
 		return
 	}
 	err := recoverPanic(func() error {
-		listener.Listen(logr.NewContext(stop, t.logger), func(key types.NamespacedName) { t.controller.enqueue(key) })
+		listener.Listen(logr.NewContext(stop, t.logger), func(key types.NamespacedName) {
+			t.line.hurry(key)
+			t.controller.enqueue(key)
+		})
 		return nil
 	})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 // requestSlots limits how many requests run at once. An admission webhook that hangs holds every write of one resource for up to 30
 // seconds. So the reads of one resource may take at most half of the slots, and so may its writes. Both together, and all writes, may take
 // at most three quarters. If one resource hangs, a quarter of the slots remains for others. If two hang, others wait: reads for hanging
-// reads, writes for hanging writes.
+// reads, writes for hanging writes. The requests of urgent passes have slots of their own, a quarter as many.
 type requestSlots struct {
-	all, writes chan struct{}
+	all, writes, urgent chan struct{}
 
 	mu     sync.Mutex
 	shares map[shareOf]chan struct{}
@@ -36,19 +36,24 @@ func newRequestSlots(atOnce int) *requestSlots {
 	return &requestSlots{
 		all:    make(chan struct{}, atOnce),
 		writes: make(chan struct{}, threeQuarters(atOnce)),
+		urgent: make(chan struct{}, max(1, atOnce/4)),
 		shares: map[shareOf]chan struct{}{},
 	}
+}
+
+// urgentKey is the key of the contexts of urgent passes.
+type urgentKey struct{}
+
+// urgently returns the context of an urgent pass.
+func urgently(work context.Context) context.Context {
+	return context.WithValue(work, urgentKey{}, true)
 }
 
 func threeQuarters(slots int) int { return max(1, slots*3/4) }
 
 // take waits until a request may run, and returns the function that releases its slots.
 func (s *requestSlots) take(ctx context.Context, wanted requestInfo) (give func(), err error) {
-	both := s.of(shareOf{wanted.resource, readsAndWrites})
-	needed := []chan struct{}{s.of(shareOf{wanted.resource, reads}), both, s.all}
-	if wanted.verb != "get" && wanted.verb != "list" {
-		needed = []chan struct{}{s.of(shareOf{wanted.resource, writes}), both, s.writes, s.all}
-	}
+	needed := s.needed(ctx, wanted)
 	taken := make([]chan struct{}, 0, len(needed))
 	give = func() {
 		for _, slots := range taken {
@@ -65,6 +70,18 @@ func (s *requestSlots) take(ctx context.Context, wanted requestInfo) (give func(
 		}
 	}
 	return give, nil
+}
+
+// needed are the slots that a request needs, one of each.
+func (s *requestSlots) needed(ctx context.Context, wanted requestInfo) []chan struct{} {
+	both := s.of(shareOf{wanted.resource, readsAndWrites})
+	switch {
+	case ctx.Value(urgentKey{}) != nil:
+		return []chan struct{}{s.urgent}
+	case wanted.verb != "get" && wanted.verb != "list":
+		return []chan struct{}{s.of(shareOf{wanted.resource, writes}), both, s.writes, s.all}
+	}
+	return []chan struct{}{s.of(shareOf{wanted.resource, reads}), both, s.all}
 }
 
 func (s *requestSlots) of(share shareOf) chan struct{} {

@@ -77,6 +77,32 @@ func TestHangingWritesOfAResourceDelayNoOther(t *testing.T) {
 }
 
 // If all writes hang, reads still succeed.
+// The requests of an urgent pass run although all others hang.
+func TestHangingRequestsDelayNoUrgentPass(t *testing.T) {
+	t.Parallel()
+	client, address, hang := hangingWrites(t, "deployments", "statefulsets", "services")
+	for range 24 {
+		<-hang
+	}
+	ctx, cancel := context.WithTimeout(urgently(t.Context()), 10*time.Second)
+	defer cancel()
+	for _, resource := range []string{"deployments/x/status", "other"} {
+		method := http.MethodGet
+		if resource == "other" {
+			method = http.MethodPatch
+		}
+		request, err := http.NewRequestWithContext(ctx, method, address+"/apis/apps/v1/namespaces/a/"+resource, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatalf("%s of %s waits for others: %v", method, resource, err)
+		}
+		_ = response.Body.Close()
+	}
+}
+
 func TestHangingWritesDelayNoReads(t *testing.T) {
 	t.Parallel()
 	client, address, hang := hangingWrites(t, "deployments", "statefulsets", "services")

@@ -95,7 +95,11 @@ func (t *term) run(stop, work context.Context) {
 			if down {
 				return
 			}
-			t.passes.Go(func() { t.line.use(key, func() { t.pass(work, key) }) })
+			current := work
+			if t.line.beginsUrgent(key) {
+				current = urgently(work)
+			}
+			t.passes.Go(func() { t.line.use(key, func() { t.pass(current, key) }) })
 		}
 		select {
 		case <-t.line.ready:

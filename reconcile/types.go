@@ -67,8 +67,9 @@ type DeletionHandler interface {
 
 // Listener is implemented by a Reconciler that also learns from elsewhere than from watches when an object needs a pass.
 type Listener interface {
-	// Listen runs concurrently with the passes of a term, until ctx ends or it returns. It calls request for an object that needs a pass
-	// soon. ctx has the logger. If Listen panics, the engine logs that, and objects get their passes as without it.
+	// Listen runs concurrently with the passes of a term, until ctx ends or it returns. It calls request for an object that needs a pass at
+	// once: for a while, passes over the object go before those of others. ctx has the logger. If Listen panics, the engine logs that, and
+	// objects get their passes as without it.
 	Listen(ctx context.Context, request func(types.NamespacedName))
 }
 

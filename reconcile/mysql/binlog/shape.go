@@ -21,18 +21,26 @@ const (
 // that recovery cannot roll back, or that is not understood.
 func (p phase) strictly(next event) (phase, error) {
 	switch {
-	case next.kind == kindQuery && p == phaseBegins && (next.isTorn || next.isBegin()):
-		return phaseEmpty, nil
-	case next.kind == kindQuery && p == phaseEmpty && !next.isTorn && next.statement() == "COMMIT":
-		return phaseEnded, nil
 	case next.kind == kindQuery:
-		return p, errors.New("the transaction has a statement other than BEGIN at its beginning")
-	case (p == phaseEmpty || p == phaseOpen) && next.changesRows():
+		return p.strictStatement(next)
+	case p != phaseEmpty && p != phaseOpen:
+	case next.changesRows():
 		return phaseOpen, nil
-	case (p == phaseEmpty || p == phaseOpen) && next.kind == kindXID && (next.isTorn || next.size == numberSize):
+	case next.kind == kindXID && (next.isTorn || next.size == numberSize):
 		return phaseEnded, nil
 	}
 	return p, fmt.Errorf("an event of type %d is not expected here in a transaction that only changes rows", next.kind)
+}
+
+// strictStatement returns the phase after a statement: BEGIN, or the COMMIT of a transaction that changes nothing.
+func (p phase) strictStatement(next event) (phase, error) {
+	switch {
+	case p == phaseBegins && (next.isTorn || next.isBegin()):
+		return phaseEmpty, nil
+	case p == phaseEmpty && !next.isTorn && next.statement() == "COMMIT":
+		return phaseEnded, nil
+	}
+	return p, errors.New("the transaction has a statement other than BEGIN at its beginning")
 }
 
 // changesRows reports whether an event changes rows, or says which.
