@@ -44,7 +44,7 @@ func (a *Agent) stillLeads(order replication.Assignment) bool {
 const replicatedWait = 500 * time.Millisecond
 
 // barrier is an empty transaction that a primary commits before clients can write: when replicas have acknowledged it, they have everything
-// that the primary has. The zero value has not begun.
+// that the primary has.
 type barrier struct {
 	start string
 	epoch int64
@@ -61,22 +61,16 @@ func (b *barrier) isOf(start string, order replication.Assignment) bool {
 
 // isIncomplete reports whether the commit waits or has failed, for this start of mysqld.
 func (b *barrier) isIncomplete(start string) bool {
-	if b == nil || b.start != start {
-		return false
-	}
-	select {
-	case <-b.ended:
-		return b.err != nil
-	default:
-		return true
-	}
+	return b != nil && b.start == start && (!b.hasEnded() || b.err != nil)
 }
 
-// hasFailed reports whether the commit has returned without an acknowledgement.
-func (b *barrier) hasFailed() bool {
+func (b *barrier) hasFailed() bool { return b.hasEnded() && b.err != nil }
+
+// hasEnded reports whether the commit has returned, so that err is known.
+func (b *barrier) hasEnded() bool {
 	select {
 	case <-b.ended:
-		return b.err != nil
+		return true
 	default:
 		return false
 	}
