@@ -195,3 +195,88 @@ func TestAStandbyLeadsSoonAfterALeaderHasFailed(t *testing.T) {
 		running.Wait()
 	})
 }
+
+// sharedLease is a Lease that several processes read and write, each with its own casLease. elected counts the writes that changed its
+// holder.
+type sharedLease struct {
+	mu               sync.Mutex
+	record           resourcelock.LeaderElectionRecord
+	version, elected int
+}
+
+// casLease writes only what it has read last, as a Lease with a resourceVersion.
+type casLease struct {
+	scriptedLock
+	all      *sharedLease
+	identity string
+	seen     int
+}
+
+func (c *casLease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	c.seen = c.all.version
+	record := c.all.record
+	raw, err := json.Marshal(record)
+	return &record, raw, err
+}
+
+func (c *casLease) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	<-time.After(50 * time.Millisecond) // both have read it by then
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	if c.seen != c.all.version {
+		return errors.New("the object has been modified")
+	}
+	if c.all.record.HolderIdentity != record.HolderIdentity {
+		c.all.elected++
+	}
+	c.all.record = record
+	c.all.version++
+	c.seen = c.all.version
+	return nil
+}
+
+func (c *casLease) Identity() string { return c.identity }
+
+// TestOfTwoStandbysOneLeads: both see that the leader has failed, at the same time. One gets the Lease, and the other one watches it.
+func TestOfTwoStandbysOneLeads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var isGone atomic.Bool
+		ask := func(_ context.Context, leader string) error {
+			if leader == "first" && isGone.Load() {
+				return errors.New("connection refused")
+			}
+			return nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		all := &sharedLease{record: resourcelock.LeaderElectionRecord{HolderIdentity: "first", LeaseDurationSeconds: 15}}
+		var running sync.WaitGroup
+		for _, who := range []string{"second", "third"} {
+			m, err := New(Config{Rest: &rest.Config{}, LeaderElect: true, LeaseNamespace: "home", Identity: who, Ask: ask}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock := &lease{Interface: &casLease{all: all, identity: who}, logger: logr.Discard()}
+			running.Go(func() {
+				for ctx.Err() == nil {
+					if err := m.runElection(ctx, lock, &casLease{all: all}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		<-time.After(5 * time.Second)
+		isGone.Store(true)
+		<-time.After(time.Minute)
+		all.mu.Lock()
+		holder, elected := all.record.HolderIdentity, all.elected
+		all.mu.Unlock()
+		if holder != "second" && holder != "third" || elected != 1 {
+			t.Errorf("%q leads after %d elections, want one of both standbys after one", holder, elected)
+		}
+		stop()
+		running.Wait()
+	})
+}
