@@ -55,7 +55,7 @@ type passQueue struct {
 
 	mu      sync.Mutex
 	waiting [groups]ring
-	// turn counts the objects that left the line, except unseen ones.
+	// turn counts the objects that left the line, except urgent and unseen ones.
 	turn int
 	// known are the objects that had a pass; true if their last one was slow.
 	known map[types.NamespacedName]bool
@@ -166,7 +166,7 @@ func (l *passQueue) isUrgent(key types.NamespacedName) bool {
 func (l *passQueue) beginsUrgent(key types.NamespacedName) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.left[key] == &l.hurried
+	return l.isUrgent(key)
 }
 
 // Touch implements workqueue.Queue: a waiting object keeps its place.
@@ -189,51 +189,71 @@ func (l *passQueue) Len() int {
 func (l *passQueue) Pop() types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	group, position, ok := l.next()
-	if !ok { // the queue is shut down, or the free place was taken meanwhile
+	group, position, place := l.next()
+	if place == nil { // the queue is shut down, or the free place was taken meanwhile
 		for group = range l.waiting {
 			if position = 0; len(l.waiting[group].order) > 0 {
 				break
 			}
 		}
+		place = l.placesOf(group, types.NamespacedName{})[0]
 	}
 	key := l.waiting[group].leave(position)
-	l.left[key] = l.placesOf(group)
-	l.left[key].take(key.Namespace)
-	if group == unseen {
+	l.left[key] = place
+	place.take(key.Namespace)
+	switch group {
+	case unseen:
 		return key // its first full pass follows later
+	case urgent:
+	default:
+		l.turn++
 	}
-	l.turn++
 	if _, isKnown := l.known[key]; !isKnown {
 		l.known[key] = false
 	}
 	return key
 }
 
-// placesOf returns the places in which the passes of a group begin.
-func (l *passQueue) placesOf(group int) *passSlots {
-	switch group {
-	case urgent:
-		return &l.hurried
-	case unseen:
-		return &l.first
-	case sluggish:
-		return &l.slow
+// placesOf returns the places in which the pass of an object of a group may begin, in the order in which it takes one.
+func (l *passQueue) placesOf(group int, key types.NamespacedName) []*passSlots {
+	switch {
+	case group == urgent && l.known[key]: // its last pass was slow
+		return []*passSlots{&l.slow, &l.hurried, &l.quick}
+	case group == urgent:
+		return []*passSlots{&l.hurried, &l.quick}
+	case group == unseen:
+		return []*passSlots{&l.first}
+	case group == sluggish:
+		return []*passSlots{&l.slow}
 	}
-	return &l.quick
+	return []*passSlots{&l.quick}
+}
+
+// placeFor returns a place in which the pass of an object of a group can begin; nil if none is free.
+func (l *passQueue) placeFor(group int, key types.NamespacedName) *passSlots {
+	yields := group != urgent && group != unseen && len(l.waiting[unseen].order) > 0 && l.hanging == 0
+	for _, room := range l.placesOf(group, key) {
+		if yields && room.taken >= max(1, room.limit/yieldTo) {
+			continue
+		}
+		if room.hasRoom(key.Namespace) {
+			return room
+		}
+	}
+	return nil
 }
 
 // mayBegin reports whether an object waits and there is a place for its pass.
 func (l *passQueue) mayBegin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _, ok := l.next()
-	return ok
+	_, _, place := l.next()
+	return place != nil
 }
 
 // next finds the next object. Urgent ones are first, then unseen ones and newcomers, but each of the other groups is preferred to newcomers
-// in every fourth turn.
-func (l *passQueue) next() (group, position int, ok bool) {
+// in every fourth turn. place is nil if no pass can begin.
+func (l *passQueue) next() (group, position int, place *passSlots) {
 	order := [groups]int{urgent, unseen, newcomers, regulars, sluggish}
 	switch l.turn % 4 {
 	case 1:
@@ -242,21 +262,13 @@ func (l *passQueue) next() (group, position int, ok bool) {
 		order = [groups]int{urgent, unseen, regulars, newcomers, sluggish}
 	}
 	for _, group := range order {
-		room := l.placesOf(group)
-		limit := room.limit
-		if group != urgent && group != unseen && len(l.waiting[unseen].order) > 0 && l.hanging == 0 {
-			limit = max(1, limit/yieldTo)
-		}
-		if room.taken >= limit {
-			continue
-		}
 		for position, namespace := range l.waiting[group].order {
-			if room.hasRoom(namespace) {
-				return group, position, true
+			if place := l.placeFor(group, l.waiting[group].lanes[namespace][0]); place != nil {
+				return group, position, place
 			}
 		}
 	}
-	return 0, 0, false
+	return 0, 0, nil
 }
 
 // enter adds an object behind those of its namespace.

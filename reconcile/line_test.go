@@ -66,12 +66,12 @@ func TestUrgentObjectsWaitForNoOther(t *testing.T) {
 		}
 		same(t, l.popAll(), []types.NamespacedName{in("a", 2000), in("b", 900)})
 
-		t.Log("one namespace has a share of the places")
+		t.Log("one namespace has a share of the urgent places and of the others")
 		for number := range 10 {
 			l.hurry(in("a", number+500))
 		}
-		same(t, len(l.popAll()), 2)
-		same(t, len(l.waiting[urgent].lanes["a"]), 8)
+		same(t, len(l.popAll()), 4)
+		same(t, len(l.waiting[urgent].lanes["a"]), 6)
 
 		t.Log("later they are like others")
 		l.use(in("a", 2000), func() {})
@@ -80,6 +80,26 @@ func TestUrgentObjectsWaitForNoOther(t *testing.T) {
 		same(t, l.isUrgent(in("a", 2000)), false)
 		same(t, len(l.waiting[urgent].order), 1)
 	})
+}
+
+// If there is no urgent place left, an urgent object begins in any other one, before objects that are not urgent. One whose last pass was
+// slow takes no urgent place.
+func TestUrgentObjectsTakeOrdinaryPlaces(t *testing.T) {
+	t.Parallel()
+	l := newLine(8, nobody)
+	for number := range 20 {
+		l.Push(in("a", number))
+		l.hurry(in("a", number))
+	}
+	l.Push(in("a", 1000))
+	same(t, len(l.popAll()), 12) // a namespace's shares of both
+	same(t, l.waiting[newcomers].lanes["a"], []types.NamespacedName{in("a", 1000)})
+	same(t, l.turn, 0)
+	l.known[in("b", 1)] = true
+	l.Push(in("b", 1))
+	l.hurry(in("b", 1))
+	same(t, l.popAll(), []types.NamespacedName{in("b", 1)})
+	same(t, l.left[in("b", 1)] == &l.slow, true)
 }
 
 func TestNewObjectsGoFirst(t *testing.T) {
