@@ -64,8 +64,9 @@ type Agent struct {
 	sentAll sentAll
 	// receivers are the members that this mysqld allows to follow it. Only the loop uses them.
 	receivers receivers
-	// barrier is the last one of this agent, nil for none. Only the loop uses it.
-	barrier *barrier
+	// barrier is the last one of this agent, nil for none. replicaStart is the start of a mysqld that was a replica. Only the loop uses both.
+	barrier      *barrier
+	replicaStart string
 	// cannotSetAside reports whether the last attempt to set transactions aside failed. Only the loop uses it.
 	cannotSetAside bool
 	// measuredAt is when the agent last measured mysqld, strays when clients could be led to it although it is replaced. The loop uses both.
@@ -297,6 +298,9 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	if observed.Server.Channel.IO == "Yes" {
 		a.heard = now
 	}
+	if observed.Server.Channel.Configured {
+		a.replicaStart = a.start
+	}
 	if observed.Server.Channel.Refused() {
 		a.pointed = false
 	}
@@ -364,14 +368,6 @@ func (a *Agent) Assign(next replication.Assignment) error {
 	}
 	a.Wake()
 	return nil
-}
-
-// Wake makes the loop run at once.
-func (a *Agent) Wake() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Status returns the latest report.

@@ -222,7 +222,9 @@ func (a *Agent) keepTail(name string, tail binlog.Tail, own replication.GTIDSet)
 		return errors.New("the record has changed")
 	}
 	kept.Replaced = &replaced{Epoch: epoch, Had: own, IsKnown: true, SetAside: tail.GTIDs}
-	kept.SetAside = &replication.SetAside{Epoch: epoch, GTIDs: tail.GTIDs}
+	if changes := tail.GTIDs.Subtract(tail.Empty); !changes.Empty() {
+		kept.SetAside = &replication.SetAside{Epoch: epoch, GTIDs: changes}
+	}
 	return a.storeState(kept)
 }
 

@@ -59,9 +59,9 @@ func (b *barrier) isOf(start string, order replication.Assignment) bool {
 	return b != nil && b.start == start && b.epoch == order.Record.Epoch && b.acks == order.Acks
 }
 
-// isIncomplete reports whether the commit waits or has failed, for this start of mysqld.
-func (b *barrier) isIncomplete(start string) bool {
-	return b != nil && b.start == start && (!b.hasEnded() || b.err != nil)
+// isComplete reports whether as many replicas have acknowledged everything since this start of mysqld.
+func (b *barrier) isComplete(start string, acks int) bool {
+	return b != nil && b.start == start && b.acks >= acks && b.hasEnded() && b.err == nil
 }
 
 func (b *barrier) hasFailed() bool { return b.hasEnded() && b.err != nil }
@@ -74,6 +74,15 @@ func (b *barrier) hasEnded() bool {
 	default:
 		return false
 	}
+}
+
+// servesTail reports whether a client could read what is lost if this primary fails: it waits for replicas before it opens, and its last
+// start may have committed what they do not have. A member that was a replica since then has only what others have (record.RequiredAcks).
+func (a *Agent) servesTail(server replication.Server) bool {
+	last := a.lastAssignment()
+	mustWait := last != nil && last.Role == replication.RolePrimary && last.Record.RequiredAcks > 0
+	isHalfOpen := !server.SuperReadOnly && server.ReadOnly
+	return mustWait && isHalfOpen && a.replicaStart != a.start && !a.barrier.isComplete(a.start, last.Record.RequiredAcks)
 }
 
 // replicated returns what waits until replicas have acknowledged everything that this primary has; nil if the record promises no copies.

@@ -58,3 +58,11 @@ func (p pace) pause(now time.Time) time.Duration {
 	}
 	return lookEvery
 }
+
+// Wake makes the loop run at once.
+func (a *Agent) Wake() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}

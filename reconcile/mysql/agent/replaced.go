@@ -97,7 +97,7 @@ func (s strays) mayArrive(now time.Time) bool {
 // endStrays ends the sessions of clients at a former primary that takes no writes. A client would keep its connection, and get an error for
 // every write. It also ends those at a primary that has started again after it had a lease, until the operator confirms it: another member
 // may have taken over, and this one would serve what was there before. And it ends those at a primary that waits for replicas before it
-// opens: a client would read what is lost if this member fails.
+// opens (servesTail).
 func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed, local replication.Observed) {
 	now := time.Now()
 	a.mu.Lock()
@@ -105,8 +105,7 @@ func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed, local r
 	a.mu.Unlock()
 	a.strays = a.strays.at(now, former, held)
 	isClosed := observed.Server.SuperReadOnly && (a.strays.mayArrive(now) || mayBeReplaced(a.lastAssignment(), local))
-	isOpening := !observed.Server.SuperReadOnly && observed.Server.ReadOnly && a.barrier.isIncomplete(a.start)
-	if !isClosed && !isOpening {
+	if !isClosed && !a.servesTail(observed.Server) {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -156,16 +155,17 @@ func (a *Agent) setAside(ctx context.Context, gtids replication.GTIDSet) error {
 		return fmt.Errorf("the transactions have %d bytes, more than the %d that the agent copies: save what you need of them, and rebuild this member", size, mostSetAside)
 	}
 	a.mu.Lock()
-	folder := a.layout.setAsideDir(a.kept.Held.Epoch)
+	epoch := a.kept.Held.Epoch
 	a.mu.Unlock()
+	folder := a.layout.setAsideDir(epoch)
 	if err := a.layout.copyExtents(extents, folder); err != nil {
 		return fmt.Errorf("copy transactions to %s: %w", folder, err)
 	}
 	a.log.Info("kept a copy of transactions that no client was told had succeeded", "folder", folder, "gtids", gtids.String())
-	return a.keepSetAside(gtids)
+	return a.keepSetAside(replication.SetAside{Epoch: epoch, GTIDs: gtids})
 }
 
-func (a *Agent) keepSetAside(gtids replication.GTIDSet) error {
+func (a *Agent) keepSetAside(now replication.SetAside) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kept := a.kept
@@ -173,8 +173,9 @@ func (a *Agent) keepSetAside(gtids replication.GTIDSet) error {
 		return errors.New("this member leads again")
 	}
 	with := *kept.Replaced
-	with.SetAside = with.SetAside.Union(gtids)
-	kept.Replaced, kept.SetAside = &with, &replication.SetAside{Epoch: kept.Held.Epoch, GTIDs: with.SetAside}
+	with.SetAside = with.SetAside.Union(now.GTIDs)
+	now.GTIDs = with.SetAside
+	kept.Replaced, kept.SetAside = &with, &now
 	return a.storeState(kept)
 }
 

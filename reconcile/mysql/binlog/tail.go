@@ -20,6 +20,8 @@ type Tail struct {
 	// GTIDs are the complete transactions of the tail. A transaction whose end is missing is not among them, although it is cut off, too. So
 	// GTIDs can be empty although there is a tail.
 	GTIDs replication.GTIDSet
+	// Empty are those of them that change nothing.
+	Empty replication.GTIDSet
 	// Executed are the previous GTIDs and all complete transactions of the file, those of the tail too.
 	Executed replication.GTIDSet
 }
@@ -67,7 +69,7 @@ func readTail(ctx context.Context, r *reader, has numbers) (Tail, error) {
 		return Tail{}, err
 	}
 	head := r.at
-	w := &walk{has: has, executed: previous, tail: numbers{}}
+	w := &walk{has: has, executed: previous, tail: numbers{}, empty: numbers{}}
 	if err := w.all(ctx, r); err != nil {
 		return Tail{}, err
 	}
@@ -76,6 +78,9 @@ func readTail(ctx context.Context, r *reader, has numbers) (Tail, error) {
 		tail.From = w.from
 	}
 	if tail.GTIDs, err = w.tail.set(); err != nil {
+		return Tail{}, err
+	}
+	if tail.Empty, err = w.empty.set(); err != nil {
 		return Tail{}, err
 	}
 	if tail.Executed, err = w.executed.set(); err != nil {

@@ -70,6 +70,9 @@ func TestTheTailBeginsWhereTheFirstMissingTransactionDoes(t *testing.T) {
 			if tail.From != from || tail.Size != size || tail.Head != headOf(test.log) {
 				t.Errorf("head %d, tail from %d of %d, want %d, %d of %d", tail.Head, tail.From, tail.Size, headOf(test.log), from, size)
 			}
+			if story == "an empty transaction" != tail.Empty.Equal(parse(t, a+"2")) {
+				t.Errorf("%q of the tail change nothing", tail.Empty)
+			}
 			if !tail.GTIDs.Equal(parse(t, test.gtids)) || !tail.Executed.Equal(parse(t, test.executed)) {
 				t.Errorf("tail %q, executed %q, want %q and %q", tail.GTIDs, tail.Executed, test.gtids, test.executed)
 			}

@@ -4,8 +4,9 @@ import "fmt"
 
 // walk is what is known of the transactions of a file up to an event.
 type walk struct {
-	// has is the given set, executed the previous GTIDs and the complete transactions so far, tail those of the tail.
-	has, executed, tail numbers
+	// has is the given set, executed the previous GTIDs and the complete transactions so far, tail those of the tail, empty those of them that
+	// change nothing.
+	has, executed, tail, empty numbers
 	// from is where the tail begins. hasTail reports whether there is one so far.
 	from    int64
 	hasTail bool
@@ -18,6 +19,8 @@ type group struct {
 	gtid  gtid
 	from  int64
 	phase phase
+	// isEmpty reports whether it has ended, and changes nothing. That is known only in the tail.
+	isEmpty bool
 }
 
 // take handles a complete event.
@@ -58,7 +61,9 @@ func (w *walk) step(next event) (err error) {
 		return fmt.Errorf("the event of type %d at position %d is in no transaction", next.kind, next.from)
 	}
 	if w.hasTail {
-		w.current.phase, err = w.current.phase.strictly(next)
+		before := w.current.phase
+		w.current.phase, err = before.strictly(next)
+		w.current.isEmpty = before == phaseEmpty && w.current.phase == phaseEnded
 	} else {
 		w.current.phase, err = w.current.phase.loosely(next)
 	}
@@ -79,6 +84,9 @@ func (w *walk) finish() error {
 	w.executed.add(w.current.gtid)
 	if w.hasTail {
 		w.tail.add(w.current.gtid)
+		if w.current.isEmpty {
+			w.empty.add(w.current.gtid)
+		}
 	}
 	w.current = nil
 	return nil
