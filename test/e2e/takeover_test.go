@@ -100,15 +100,22 @@ func TestCrashedPrimaryIsReplaced(t *testing.T) {
 }
 
 // isReplaced kills a program of the primary of an epoch, and waits until that member follows another one. Its mysqld must start only so
-// often in its container: a copy starts it once more.
+// often in its container: a copy starts it once more. On a machine that is too busy, the operator does not answer within the seconds for
+// which the start of mysqld is held. Then the primary continues, and is killed again.
 func (p *place) isReplaced(w *writer, primary, program string, epoch, starts int) {
 	p.t.Helper()
 	began := time.Now()
-	kill(p.t.T, primary, program)
-	p.wait("a replica to take over", changeLimit, func(ctx context.Context) (bool, string) {
-		seen := p.field(ctx, "{.status.epoch} {.status.formerPrimary}|{.status.primary}")
-		return seen != fmt.Sprintf("%d |%s", epoch+1, primary) && strings.HasPrefix(seen, fmt.Sprintf("%d |", epoch+1)), seen + " " + p.field(ctx, readyPath)
-	})
+	for attempts := 1; !p.isReplacedOnce(w, primary, program, epoch); attempts++ {
+		if attempts == 3 {
+			p.t.Fatalf("%s was killed three times, and continues as the primary", primary)
+		}
+		p.t.Logf("%s continues as the primary after %s: the operator was too slow", primary, time.Since(began))
+		p.settled(3)
+		began = time.Now()
+		if program == "mysqld" {
+			starts++
+		}
+	}
 	p.goesOn(w)
 	p.t.Logf("%s of %s killed: clients write again after %s", program, primary, time.Since(began))
 	p.hasEvent("ReplacingPrimary", "mysqld of the primary "+primary+" has ended")
@@ -117,6 +124,21 @@ func (p *place) isReplaced(w *writer, primary, program string, epoch, starts int
 	if metrics := p.memberMetrics(primary); !strings.Contains(metrics, fmt.Sprintf("mysql_operator_member_mysqld_starts %d\n", starts)) {
 		p.t.Errorf("mysqld of the former primary has not started %d times, as it does without a copy:\n%s", starts, metrics)
 	}
+}
+
+// isReplacedOnce kills a program of the primary of an epoch, and waits. It reports whether another member leads then, or the same one.
+func (p *place) isReplacedOnce(w *writer, primary, program string, epoch int) (isReplaced bool) {
+	p.t.Helper()
+	kill(p.t.T, primary, program)
+	before, _ := w.count()
+	p.wait("a replica to take over", changeLimit, func(ctx context.Context) (bool, string) {
+		now, _ := w.count() // before the look: afterwards, another member may lead
+		seen := p.field(ctx, "{.status.epoch} {.status.formerPrimary}|{.status.primary}")
+		isReplaced = seen != fmt.Sprintf("%d |%s", epoch+1, primary) && strings.HasPrefix(seen, fmt.Sprintf("%d |", epoch+1))
+		continues := seen == fmt.Sprintf("%d |%s", epoch, primary) && now >= before+20
+		return isReplaced || continues, seen + " " + p.field(ctx, readyPath)
+	})
+	return isReplaced
 }
 
 // stray connects to a former primary as soon as its mysqld answers, as a client does whose node does not know the next one yet. It returns
