@@ -91,54 +91,81 @@ func TestCrashedPrimaryIsReplaced(t *testing.T) {
 	p.start(3)
 	w := p.startWriter()
 	p.goesOn(w)
-	p.isReplaced(w, p.cluster+"-0", "mysqld", 1, 2)
-	p.isReplaced(w, p.run("get", "mc", p.cluster, "-n", p.namespace, "-o", "jsonpath={.status.primary}"), supervisor.Program, 2, 1)
+	p.isReplaced(w, "mysqld")
+	p.isReplaced(w, supervisor.Program)
 	w.end()
 	db := p.open(p.cluster, p.password)
 	p.nothingLost(w, db)
 	p.replicaHasAll(db)
 }
 
-// isReplaced kills a program of the primary of an epoch, and waits until that member follows another one. Its mysqld must start only so
-// often in its container: a copy starts it once more. On a machine that is too busy, the operator does not answer within the seconds for
-// which the start of mysqld is held. Then the primary continues, and is killed again.
-func (p *place) isReplaced(w *writer, primary, program string, epoch, starts int) {
+// isReplaced kills a program of the primary, until a replica takes over at once and the former primary follows it without a copy. On a
+// machine that is too busy, the operator does not answer within the seconds for which the start of mysqld is held. Then the primary
+// continues, or is replaced because it is not ready, and the next attempt kills whoever leads.
+func (p *place) isReplaced(w *writer, program string) {
 	p.t.Helper()
-	began := time.Now()
-	for attempts := 1; !p.isReplacedOnce(w, primary, program, epoch); attempts++ {
-		if attempts == 3 {
-			p.t.Fatalf("%s was killed three times, and continues as the primary", primary)
-		}
-		p.t.Logf("%s continues as the primary after %s: the operator was too slow", primary, time.Since(began))
+	for range 3 {
+		ctx, cancel := p.context(answerLimit)
+		primary, epoch := p.field(ctx, "{.status.primary}"), p.field(ctx, "{.status.epoch}")
+		cancel()
+		before := p.starts(primary)
+		began := time.Now()
+		kill(p.t.T, primary, program)
+		cause := p.changes(w, epoch)
+		p.goesOn(w)
+		p.t.Logf("%s of %s killed: clients write again after %s", program, primary, time.Since(began))
 		p.settled(3)
-		began = time.Now()
-		if program == "mysqld" {
-			starts++
+		p.t.Logf("all members are in sync after %s", time.Since(began))
+		wanted := "mysqld of the primary " + primary + " has ended"
+		if !strings.Contains(cause, wanted) {
+			p.t.Logf("the operator was too slow: %q", cause)
+			continue
 		}
+		p.hasEvent("ReplacingPrimary", wanted)
+		if program != "mysqld" {
+			before = 0 // of a new container
+		}
+		if now := p.starts(primary); now != before+1 {
+			p.t.Errorf("mysqld of the former primary has started %d times, and %d times before: a copy starts it once more", now, before)
+		}
+		return
 	}
-	p.goesOn(w)
-	p.t.Logf("%s of %s killed: clients write again after %s", program, primary, time.Since(began))
-	p.hasEvent("ReplacingPrimary", "mysqld of the primary "+primary+" has ended")
-	p.settled(3)
-	p.t.Logf("the former primary is in sync after %s", time.Since(began))
-	if metrics := p.memberMetrics(primary); !strings.Contains(metrics, fmt.Sprintf("mysql_operator_member_mysqld_starts %d\n", starts)) {
-		p.t.Errorf("mysqld of the former primary has not started %d times, as it does without a copy:\n%s", starts, metrics)
-	}
+	p.t.Fatal("no replica took over at once")
 }
 
-// isReplacedOnce kills a program of the primary of an epoch, and waits. It reports whether another member leads then, or the same one.
-func (p *place) isReplacedOnce(w *writer, primary, program string, epoch int) (isReplaced bool) {
+// changes waits until another member leads than in an epoch, and returns why. It returns nothing if the same one continues.
+func (p *place) changes(w *writer, epoch string) (cause string) {
 	p.t.Helper()
-	kill(p.t.T, primary, program)
 	before, _ := w.count()
 	p.wait("a replica to take over", changeLimit, func(ctx context.Context) (bool, string) {
 		now, _ := w.count() // before the look: afterwards, another member may lead
-		seen := p.field(ctx, "{.status.epoch} {.status.formerPrimary}|{.status.primary}")
-		isReplaced = seen != fmt.Sprintf("%d |%s", epoch+1, primary) && strings.HasPrefix(seen, fmt.Sprintf("%d |", epoch+1))
-		continues := seen == fmt.Sprintf("%d |%s", epoch, primary) && now >= before+20
-		return isReplaced || continues, seen + " " + p.field(ctx, readyPath)
+		seen := p.field(ctx, "{.status.epoch}|{.status.formerPrimary}|{.status.takeovers[-1:].message}")
+		of, rest, _ := strings.Cut(seen, "|")
+		former, message, _ := strings.Cut(rest, "|")
+		if of != epoch {
+			cause = message
+			return former == "", seen
+		}
+		return now >= before+20, seen + " " + p.field(ctx, readyPath)
 	})
-	return isReplaced
+	return cause
+}
+
+// starts is how often mysqld of a member has started in its container.
+func (p *place) starts(pod string) (count int) {
+	p.t.Helper()
+	const metric = "mysql_operator_member_mysqld_starts "
+	for line := range strings.Lines(p.memberMetrics(pod)) {
+		if value, found := strings.CutPrefix(line, metric); found {
+			number, err := strconv.Atoi(strings.TrimSpace(value))
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			return number
+		}
+	}
+	p.t.Fatalf("%s does not say how often mysqld has started", pod)
+	return 0
 }
 
 // stray connects to a former primary as soon as its mysqld answers, as a client does whose node does not know the next one yet. It returns
