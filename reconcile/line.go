@@ -26,8 +26,8 @@ const urgentFor = 15 * time.Second
 
 // The groups of a kind's waiting objects.
 const (
-	// urgent are the objects for which a pass was asked for a short while ago. Their passes have places of their own, so that a failover waits
-	// for no other object.
+	// urgent are the objects for which a pass was asked for a short while ago. There are further places for their passes, so that a failover
+	// waits for no other object.
 	urgent = iota
 	// unseen objects are new to every operator. Their pass takes one write, and begins in a first place.
 	unseen
