@@ -84,19 +84,40 @@ func TestReplicaTakesOver(t *testing.T) {
 }
 
 // TestCrashedPrimaryIsReplaced: mysqld of the primary of three is killed, and later the container of the next primary, as if it had used
-// too much memory. Each time, a replica takes over at once, and the former primary follows it without a copy of the data.
+// too much memory. Each time, a replica takes over at once, and the former primary follows it without a copy of the data. A scheduled event
+// runs on each primary in turn.
 func TestCrashedPrimaryIsReplaced(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.start(3)
 	w := p.startWriter()
 	p.goesOn(w)
+	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE clock", "CREATE TABLE clock.ticks (at DATETIME(6) PRIMARY KEY)",
+		"CREATE EVENT clock.every ON SCHEDULE EVERY 1 SECOND DO INSERT INTO clock.ticks VALUES (NOW(6))")
+	p.knowsEvents()
 	p.isReplaced(w, "mysqld")
+	p.ticks()
 	p.isReplaced(w, supervisor.Program)
 	w.end()
 	db := p.open(p.cluster, p.password)
 	p.nothingLost(w, db)
 	p.replicaHasAll(db)
+}
+
+// knowsEvents waits until the replicas know which events run: the agent of the primary looks every ten seconds, and so does the operator.
+func (p *place) knowsEvents() { <-time.After(40 * time.Second) }
+
+// ticks waits until the event has run that inserts a row every second.
+func (p *place) ticks() {
+	p.t.Helper()
+	db := p.open(p.cluster, p.password)
+	ctx, cancel := p.context(answerLimit)
+	defer cancel()
+	now, err := value(ctx, db, "SELECT NOW(6)")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.waitValue(db, "SELECT COUNT(*) > 0 FROM clock.ticks WHERE at > '"+now+"'", "1", changeLimit)
 }
 
 // isReplaced kills a program of the primary, until a replica takes over at once and the former primary follows it without a copy. On a

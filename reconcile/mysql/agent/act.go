@@ -259,6 +259,9 @@ func (a *Agent) maintain(ctx context.Context, where replication.State, observed 
 	a.maintainCertificates(ctx)
 	a.maintainDisk(ctx, observed.AckClients)
 	a.maintainSurvey(ctx)
+	if where == replication.StateWriting {
+		a.maintainEvents(ctx, observed.EnoughAcknowledge())
+	}
 	a.maintainMeasures(ctx)
 	a.maintainTables(ctx, where)
 }

@@ -64,9 +64,11 @@ type Agent struct {
 	sentAll sentAll
 	// receivers are the members that this mysqld allows to follow it. Only the loop uses them.
 	receivers receivers
-	// barrier is the last one of this agent, nil for none. replicaStart is the start of a mysqld that was a replica. Only the loop uses both.
+	// barrier is the last one of this agent, nil for none. replicaStart is the start of a mysqld that was a replica, eventsNext when the loop
+	// looks at scheduled events again. Only the loop uses these.
 	barrier      *barrier
 	replicaStart string
+	eventsNext   time.Time
 	// cannotSetAside reports whether the last attempt to set transactions aside failed. Only the loop uses it.
 	cannotSetAside bool
 	// measuredAt is when the agent last measured mysqld, strays when clients could be led to it although it is replaced. The loop uses both.
@@ -126,6 +128,8 @@ type Agent struct {
 	sessions    map[int]netip.AddrPort
 	// readyUntil is until when this member stays ready while a primary is replaced.
 	readyUntil time.Time
+	// eventsOf is the epoch in which this primary has tried to enable scheduled events.
+	eventsOf int64
 	// refused is why the agent refused the latest assignment; empty if it accepted it.
 	refused string
 	status  replication.Status
@@ -217,15 +221,6 @@ func (a *Agent) takeTurns(ctx context.Context) {
 		a.endHung(ctx)
 		a.mindHeldStart(ctx)
 		a.wait(ctx, a.turn(ctx))
-	}
-}
-
-// wait waits for the next turn.
-func (a *Agent) wait(ctx context.Context, pause time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-a.wake:
-	case <-time.After(pause):
 	}
 }
 
@@ -350,13 +345,16 @@ func (a *Agent) Assign(next replication.Assignment) error {
 		a.refused = err.Error()
 		return err
 	}
-	confirmed := next.Confirmed()
+	confirmed, wasRole := next.Confirmed(), a.kept.HeldRole
 	next.ConfirmedAt = 0
 	next.SourceAddress = cmp.Or(next.SourceAddress, a.kept.addressOf(next.Record.Primary))
 	if kept := a.kept.accepting(next); !reflect.DeepEqual(kept, a.kept) {
 		if err := a.storeState(kept); err != nil && !a.acceptUnstored(kept, err) {
 			return err
 		}
+	}
+	if next.Role != wasRole {
+		a.forgetEvents()
 	}
 	a.readyUntil = a.staysReady(time.Now(), next)
 	a.refused, a.confirmedAt = "", max(a.confirmedAt, confirmed)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -57,6 +58,15 @@ func (p pace) pause(now time.Time) time.Duration {
 		return stepEvery
 	}
 	return lookEvery
+}
+
+// wait waits for the next turn.
+func (a *Agent) wait(ctx context.Context, pause time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-a.wake:
+	case <-time.After(pause):
+	}
 }
 
 // Wake makes the loop run at once.

@@ -41,6 +41,8 @@ type state struct {
 	Replaced *replaced `json:"replaced,omitempty"`
 	// SetAside is what the member set aside last; nil for nothing.
 	SetAside *replication.SetAside `json:"setAside,omitempty"`
+	// Events are the scheduled events that this member must enable when it becomes the primary, or has to enable as the primary.
+	Events []replication.ScheduledEvent `json:"events,omitempty"`
 	// RestoredFrom is the backup that the volume's data began as; nil if it did not begin as a backup. It never changes, even if clients
 	// write to the data.
 	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`
@@ -53,6 +55,9 @@ func (s state) accepting(next replication.Assignment) state {
 		s.Replaced = &replaced{Epoch: next.Record.Epoch}
 	case next.Role == replication.RolePrimary:
 		s.Replaced = nil
+	}
+	if next.Role == replication.RoleReplica && next.Record.Primary != "" {
+		s.Events = next.Events
 	}
 	s.Held, s.HeldRole, s.Last = next.Record, next.Role, &next
 	return s

@@ -106,7 +106,8 @@ func (a *Agent) hasEnded(message string) {
 	// The next start is like the first: recovery takes as long as it takes, and the probes must not interrupt it.
 	a.answered, a.hung = time.Time{}, time.Time{}
 	a.status.Boot, a.wasOpen = rand.Text(), false
-	a.status.LockedOut, a.status.ReplicaSideDisabled, a.status.TLS = nil, nil, ""
+	a.status.LockedOut, a.status.TLS = nil, ""
+	a.forgetEvents()
 	a.forgetAnswers()
 	a.status.Message = message
 	a.ends++
@@ -199,7 +200,7 @@ func (a *Agent) followStart() {
 	a.followed = ends
 	a.logbook, a.marked, a.patience = mysqld.HollowJudge{}, time.Time{}, logReadBackoff{}
 	a.room, a.ear, a.commits, a.stand, a.sentAll = replication.RelayLogMonitor{}, replication.Ear{}, commits{}, commitStand{}, nil
-	a.survey.last = time.Time{}
+	a.survey.last, a.eventsNext = time.Time{}, time.Time{}
 	// It has read the current certificate files, and the agent cannot see when. So the agent makes it load them again.
 	a.tls.unknown()
 	a.mu.Lock()

@@ -49,7 +49,7 @@ func (s *survey) left(now time.Time, prepared []string) *int {
 	return &left
 }
 
-// maintainSurvey looks at transactions, scheduled events and accounts periodically.
+// maintainSurvey looks at transactions and accounts periodically.
 func (a *Agent) maintainSurvey(ctx context.Context) {
 	now := time.Now()
 	if now.Sub(a.survey.last) < surveyEvery {
@@ -57,7 +57,6 @@ func (a *Agent) maintainSurvey(ctx context.Context) {
 	}
 	a.survey.last = now
 	a.surveyAccounts(ctx)
-	a.surveyEvents(ctx)
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if now.Sub(a.survey.dumped) >= dumpEvery {
@@ -90,20 +89,6 @@ func (a *Agent) surveyAccounts(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status.LockedOut = &barred
-}
-
-// surveyEvents counts the scheduled events that do not run. If that fails, the last result since mysqld's start remains.
-func (a *Agent) surveyEvents(ctx context.Context) {
-	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	disabled, err := a.local.ReplicaSideDisabled(bounded)
-	if err != nil {
-		a.log.Info("cannot look at scheduled events, will try again", "error", err.Error())
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.status.ReplicaSideDisabled = &disabled
 }
 
 func transactionsOf(seen mysqld.Survey, left *int) replication.Transactions {

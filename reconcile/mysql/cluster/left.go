@@ -16,7 +16,7 @@ const (
 	reasonPrepared    = "TransactionsLeftPrepared"
 
 	// conditionEvents is present while scheduled events do not run on the primary, because it was a replica when they were created or altered.
-	// MySQL does not say which of them users had disabled, so the operator enables none.
+	// MySQL does not say which of them users had disabled. So the primary enables only those that ran on the former one.
 	conditionEvents = "ScheduledEventsDisabled"
 	reasonEvents    = "EventsOfFormerPrimary"
 )

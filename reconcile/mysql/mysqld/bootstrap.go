@@ -68,8 +68,9 @@ const (
 	agentRole = "'mysql_operator_agent_role'@'localhost'"
 	// agentGrants are for settings, replication, copies, TLS reload, reading (REPLICATION SLAVE) and purging binary logs, looking at
 	// transactions, and the root password: altering root requires SYSTEM_USER. REFERENCES shows all tables with their engines in
-	// information_schema, and none of their rows. EVENT does so for scheduled events.
-	agentGrants = "RELOAD, PROCESS, REFERENCES, EVENT, REPLICATION CLIENT, REPLICATION SLAVE, CREATE USER, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, CONNECTION_ADMIN, BINLOG_ADMIN, XA_RECOVER_ADMIN ON *.*"
+	// information_schema, and none of their rows. EVENT does so for scheduled events, and with the next two (since MySQL 8.2), the agent of a
+	// new primary enables those of the former one for their definers.
+	agentGrants = "RELOAD, PROCESS, REFERENCES, EVENT, REPLICATION CLIENT, REPLICATION SLAVE, CREATE USER, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, /*!80200 SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER, */ REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, CONNECTION_ADMIN, BINLOG_ADMIN, XA_RECOVER_ADMIN ON *.*"
 )
 
 // accountOptions exempts the operator's accounts from what users set for other accounts (max_user_connections, default_password_lifetime,

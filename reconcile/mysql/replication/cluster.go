@@ -242,6 +242,7 @@ func assignments(c Cluster) map[string]Assignment {
 			InSync:      c.Record.Acknowledges(member.Name),
 			Acknowledge: c.Record.Acknowledges(member.Name) && c.wanted(member) && !toldSilent(primary, member.Name),
 			SourceHost:  primary.Host, SourceAddress: primary.addressFor(*member.Status), SourcePort: c.Port, CopyLimit: cmp.Or(c.CopyLimit, DefaultCopyLimit),
+			Events: c.eventsFor(*member.Status),
 		}
 	}
 	return all

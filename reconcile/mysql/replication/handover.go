@@ -313,7 +313,7 @@ func fences(c Cluster) map[string]Assignment {
 		if member.Status == nil {
 			continue
 		}
-		all[member.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RoleReplica, Boot: member.Status.Boot, InSync: c.Record.Acknowledges(member.Name), SourcePort: c.Port}
+		all[member.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RoleReplica, Boot: member.Status.Boot, InSync: c.Record.Acknowledges(member.Name), SourcePort: c.Port, Events: c.eventsFor(*member.Status)}
 	}
 	return all
 }

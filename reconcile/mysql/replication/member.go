@@ -58,6 +58,9 @@ type Assignment struct {
 	SourcePort int    `json:"sourcePort,omitempty"`
 	// SourceAddress, on a replica, is the IP address of the primary's Pod; empty if the operator has not seen any.
 	SourceAddress string `json:"sourceAddress,omitempty"`
+	// Events, on a replica, are the scheduled events that it must enable if it becomes the primary. They are not among the terms of an
+	// assignment (order.go).
+	Events []ScheduledEvent `json:"events,omitempty"`
 	// CopyLimit, on a replica, limits how fast it copies the primary's data, in bytes per second. It is 0 only in assignments of an older
 	// release, and then means DefaultCopyLimit. It is not among the terms of an assignment (order.go).
 	CopyLimit int64 `json:"copyLimit,omitempty"`
@@ -266,6 +269,8 @@ type Status struct {
 	// ReplicaSideDisabled is how many scheduled events do not run on this primary, because they were created or altered on a former one. It is
 	// nil until the agent has looked.
 	ReplicaSideDisabled *int `json:"replicaSideDisabled,omitempty"`
+	// Events are the scheduled events of this primary, at most MostEvents; nil until the agent has looked.
+	Events *ScheduledEvents `json:"events,omitempty"`
 	// TLS identifies the certificate files that mysqld and the agent use (agent.TLSDigest); empty while they are not known.
 	TLS string `json:"tls,omitempty"`
 }
