@@ -69,6 +69,8 @@ type Agent struct {
 	barrier      *barrier
 	replicaStart string
 	eventsNext   time.Time
+	// eventsFailure is why an event could not be enabled the last time; empty if none failed.
+	eventsFailure string
 	// cannotSetAside reports whether the last attempt to set transactions aside failed. Only the loop uses it.
 	cannotSetAside bool
 	// measuredAt is when the agent last measured mysqld, strays when clients could be led to it although it is replaced. The loop uses both.
@@ -190,7 +192,7 @@ func New(layout Layout, who Identity, life string, log logr.Logger) (*Agent, err
 		layout: layout, ordinal: who.Ordinal, log: log, local: local, inForce: inForce, kept: kept,
 		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), startingSince: time.Now(), hold: hold{mayBegin: true},
 	}
-	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, Boot: rand.Text()}
+	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, KeepsEvents: true, Boot: rand.Text()}
 	agent.reportKept()
 	return agent, nil
 }

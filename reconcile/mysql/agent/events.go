@@ -21,13 +21,13 @@ func (a *Agent) maintainEvents(ctx context.Context, mayCommit bool) {
 	if now.Before(a.eventsNext) && (!mayCommit || !a.mustEnableEvents()) {
 		return
 	}
-	a.eventsNext = now.Add(eventsEvery)
-	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	found, err := a.local.ScheduledEvents(bounded, replication.MostEvents)
-	if err == nil && mayCommit && a.enableEvents(bounded, found) {
-		a.eventsNext = now.Add(eventsAgain)
-		found, err = a.local.ScheduledEvents(bounded, replication.MostEvents)
+	pause := eventsEvery
+	defer func() { a.eventsNext = time.Now().Add(pause) }()
+	a.triesEvents()
+	found, err := a.scheduledEvents(ctx)
+	if err == nil && mayCommit && a.enableEvents(ctx, found) {
+		pause = eventsAgain
+		found, err = a.scheduledEvents(ctx)
 	}
 	if err != nil {
 		a.log.Info("cannot look at scheduled events, will try again", "error", err.Error())
@@ -35,8 +35,21 @@ func (a *Agent) maintainEvents(ctx context.Context, mayCommit bool) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	disabled := len(found.ReplicaSide)
+	disabled := found.ReplicaSideCount
 	a.status.ReplicaSideDisabled, a.status.Events = &disabled, &found
+}
+
+func (a *Agent) scheduledEvents(ctx context.Context) (replication.ScheduledEvents, error) {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return a.local.ScheduledEvents(bounded, replication.MostEvents)
+}
+
+// triesEvents notes that this member tries to enable events as the primary of this epoch.
+func (a *Agent) triesEvents() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.eventsOf = a.kept.Held.Epoch
 }
 
 // mustEnableEvents reports whether this member has become the primary, and has not tried to enable the events of the former one.
@@ -51,21 +64,28 @@ func (a *Agent) forgetEvents() { a.status.ReplicaSideDisabled, a.status.Events =
 
 // enableEvents reports whether it has changed events.
 func (a *Agent) enableEvents(ctx context.Context, found replication.ScheduledEvents) bool {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	a.mu.Lock()
 	due := replication.EventsToEnable(a.kept.Events, found)
-	a.eventsOf = a.kept.Held.Epoch
 	a.mu.Unlock()
-	enabled := 0
+	enabled, failure := 0, ""
 	for _, event := range due {
-		isEnabled, err := a.local.EnableEvent(ctx, event)
-		if err != nil {
-			a.log.Info("cannot enable a scheduled event that ran on the former primary, will try again", "error", err.Error())
-			break
+		if bounded.Err() != nil {
+			break // the next look continues
 		}
+		isEnabled, err := a.local.EnableEvent(bounded, event)
 		if isEnabled {
 			enabled++
 		}
+		if err != nil {
+			failure = err.Error()
+		}
 	}
+	if failure != "" && failure != a.eventsFailure {
+		a.log.Info("cannot enable scheduled events that ran on the former primary, will try again", "error", failure)
+	}
+	a.eventsFailure = failure
 	if enabled > 0 {
 		a.log.Info("enabled scheduled events that ran on the former primary", "count", enabled)
 	}

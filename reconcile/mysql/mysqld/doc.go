@@ -5,5 +5,5 @@
 // difference.
 //
 // Values reach a statement only through the driver (interpolateParams). The driver quotes them for utf8mb4 and for its SQL mode, to which
-// every connection is set. Nothing here concatenates values into statements.
+// every connection is set. Nothing here concatenates values into statements, except names of events and of their definers (quoteName).
 package mysqld

@@ -1,92 +1,100 @@
 package mysqld
 
 import (
-	"slices"
+	"context"
+	"errors"
 	"testing"
 	"time"
-
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestEventsAreEnabledAsTheyAreMysqld: an event that came through replication runs again, and nothing else of it changes.
-func TestEventsAreEnabledAsTheyAreMysqld(t *testing.T) {
+// TestTheAgentSeesEventsThatDoNotRunMysqld: the agent of a member that was a replica counts the events that do not run there, with its own
+// privileges. An event that a user has enabled or disabled since does not count. Events of a primary whose mysqld was read-only for a while
+// run again by themselves.
+func TestTheAgentSeesEventsThatDoNotRunMysqld(t *testing.T) {
 	t.Parallel()
-	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
-	agent := server.start(t, sqlOf(t, b), b.Agent, "--super-read-only=OFF", "--read-only=OFF")
-	root := server.connect(t, Account{User: "root", Password: "root's"})
-	one, err := newSession(t.Context(), root.db)
-	if err != nil {
+	certificates, b := writeCertificates(t), bootstrap("root's")
+	former, next := newMysqld(t, certificates), newMysqld(t, certificates)
+	source := former.start(t, sqlOf(t, b), b.Agent, append(withSemiSync(), "--bind-address=*")...)
+	agent := next.start(t, sqlOf(t, b), b.Agent, append(withSemiSync(), "--super-read-only=ON")...)
+	if err := agent.PointToSource(t.Context(), sourceAt(former, certificates, b.Replication)); err != nil {
 		t.Fatal(err)
 	}
-	defer one.Close()
-	if err := one.exec(t.Context(), "prepare", "CREATE DATABASE `odd ``name`", "CREATE USER `a@b`@'%' IDENTIFIED BY 'a'", "SET SESSION sql_mode = 'ANSI', time_zone = '+05:00'", "SET NAMES latin1 COLLATE latin1_german1_ci",
-		"CREATE DEFINER=\"a@b\"@'%' EVENT \"odd `name\".\"every\" ON SCHEDULE EVERY 1 HOUR COMMENT 'c' DO DO 1",
-		"CREATE DEFINER=gone@'%' EVENT \"odd `name\".\"of no user\" ON SCHEDULE EVERY 1 HOUR DO DO 1",
-		"CREATE EVENT \"odd `name\".\"later\" ON SCHEDULE AT CURRENT_TIMESTAMP + INTERVAL 1 HOUR DO DO 1",
-		"CREATE EVENT \"odd `name\".\"past\" ON SCHEDULE AT CURRENT_TIMESTAMP + INTERVAL 1 SECOND ON COMPLETION PRESERVE DISABLE ON REPLICA DO DO 1",
-		"CREATE EVENT \"odd `name\".\"runs\" ON SCHEDULE EVERY 1 HOUR DO DO 1", "CREATE EVENT \"odd `name\".\"stopped\" ON SCHEDULE EVERY 1 HOUR DISABLE DO DO 1",
-		"ALTER DEFINER=\"a@b\"@'%' EVENT \"odd `name\".\"every\" DISABLE ON REPLICA", "ALTER DEFINER=gone@'%' EVENT \"odd `name\".\"of no user\" DISABLE ON REPLICA",
-		"ALTER EVENT \"odd `name\".\"later\" DISABLE ON REPLICA", "SET NAMES utf8mb4", "DO SLEEP(2)"); err != nil {
+	if err := agent.StartReplica(t.Context(), b.Replication); err != nil {
 		t.Fatal(err)
 	}
-	found, err := agent.ScheduledEvents(t.Context(), replication.MostEvents)
-	if err != nil {
+	allow(t, source, 1)
+	awaitReplication(t, agent, next)
+	do := func(by *Server, statements ...string) {
+		t.Helper()
+		for _, statement := range statements {
+			if err := by.exec(t.Context(), statement, statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	disabled := func(by *Server, want int) {
+		t.Helper()
+		if seen, err := by.ScheduledEvents(t.Context(), 1); err != nil || seen.ReplicaSideCount != want {
+			t.Errorf("the agent sees that %d events do not run, want %d (%v)", seen.ReplicaSideCount, want, err)
+		}
+	}
+	do(former.connect(t, Account{User: "root", Password: "root's"}), "CREATE DATABASE shop", "CREATE TABLE shop.runs (id INT PRIMARY KEY AUTO_INCREMENT)",
+		"CREATE EVENT shop.purge ON SCHEDULE EVERY 1 SECOND DO INSERT INTO shop.runs VALUES ()", "CREATE EVENT shop.idle ON SCHEDULE EVERY 1 SECOND DISABLE DO DO 0")
+	disabled(source, 0)
+	hasAll(t, agent, source, next)
+	disabled(agent, 2)
+
+	t.Log("the replica becomes the primary")
+	root := next.connect(t, Account{User: "root", Password: "root's"})
+	do(root, "STOP REPLICA", "RESET REPLICA ALL", "SET GLOBAL read_only = OFF")
+	do(root, "ALTER EVENT shop.purge ENABLE", "ALTER EVENT shop.idle DISABLE")
+	disabled(agent, 0)
+	runs := func() {
+		t.Helper()
+		before := rowsOf(t, root)
+		eventually(t, "the event does not run", func() error {
+			if rowsOf(t, root) <= before+1 {
+				return errors.New("it has not run twice yet")
+			}
+			return nil
+		}, next.messages)
+	}
+	runs()
+
+	t.Log("its mysqld is read-only while an event is due")
+	if err := agent.SetReadOnly(t.Context(), ReadOnlyWait); err != nil {
 		t.Fatal(err)
 	}
-	names := func(events []replication.ScheduledEvent) (all []string) {
-		for _, event := range events {
-			all = append(all, event.Name)
-		}
-		return all
+	eventually(t, "no event is due", func() error {
+		var data string
+		return root.db.QueryRowContext(t.Context(), "SELECT DATA FROM performance_schema.error_log WHERE DATA LIKE 'Event Scheduler:%super-read-only%' LIMIT 1").Scan(&data)
+	}, next.messages)
+	do(root, "SET GLOBAL read_only = OFF")
+	runs()
+}
+
+// TestALookAtEventsLeavesTheAgentItsEyesMysqld: mysqld does not answer while a statement about accounts waits. The agent can still observe
+// mysqld, and end the wait.
+func TestALookAtEventsLeavesTheAgentItsEyesMysqld(t *testing.T) {
+	t.Parallel()
+	_, agent := waitingForAnAcknowledgement(t)
+	brief, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if _, err := agent.ScheduledEvents(brief, 1); err == nil {
+		t.Error("mysqld answers, so this test proves nothing")
 	}
-	if got := names(found.Running); !slices.Equal(got, []string{"runs"}) {
-		t.Errorf("%q run", got)
+	if !briefly(t, agent).LoginsHang {
+		t.Error("the agent does not see that no client can log in")
 	}
-	if got := names(found.ReplicaSide); !slices.Equal(got, []string{"every", "later", "of no user", "past"}) {
-		t.Errorf("%q do not run because they came through replication", got)
-	}
-	before := describeEvents(t, root)
-	for _, event := range found.ReplicaSide {
-		changed := event
-		changed.Altered++
-		if isEnabled, err := agent.EnableEvent(t.Context(), changed); isEnabled || err != nil {
-			t.Errorf("%s was changed since: %t, %v", event.Name, isEnabled, err)
-		}
-		isEnabled, err := agent.EnableEvent(t.Context(), event)
-		if err != nil || isEnabled != (event.Name != "past") {
-			t.Errorf("%s is enabled: %t, %v", event.Name, isEnabled, err)
-		}
-	}
-	if after := describeEvents(t, root); !slices.Equal(before, after) {
-		t.Errorf("before:\n%q\nafter:\n%q", before, after)
-	}
-	if found, err = agent.ScheduledEvents(t.Context(), replication.MostEvents); err != nil || !slices.Equal(names(found.Running), []string{"runs"}) {
-		t.Errorf("those that were enabled a moment ago count as events that run: %+v, %v", found, err)
-	}
-	<-time.After(2 * time.Second)
-	if found, err = agent.ScheduledEvents(t.Context(), replication.MostEvents); err != nil || !slices.Equal(names(found.ReplicaSide), []string{"past"}) || len(found.Running) != 4 {
-		t.Errorf("afterwards %+v, %v", found, err)
+	if err := agent.StopEnforcingAcks(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
-// describeEvents returns all that users can say about events, except whether they run.
-func describeEvents(t *testing.T, server *Server) []string {
+func rowsOf(t *testing.T, root *Server) (rows int) {
 	t.Helper()
-	rows, err := server.db.QueryContext(t.Context(), "SELECT CONCAT_WS('|', EVENT_NAME, DEFINER, TIME_ZONE, EVENT_DEFINITION, EVENT_TYPE, INTERVAL_VALUE, INTERVAL_FIELD, SQL_MODE, STARTS, EXECUTE_AT, ON_COMPLETION, CREATED, EVENT_COMMENT, CHARACTER_SET_CLIENT, COLLATION_CONNECTION, DATABASE_COLLATION) FROM information_schema.EVENTS ORDER BY 1")
-	if err != nil {
+	if err := root.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM shop.runs").Scan(&rows); err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var one string
-		if err := rows.Scan(&one); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, one)
-	}
-	if err := rows.Err(); err != nil || len(all) < 5 {
-		t.Fatalf("%d events: %v", len(all), err)
-	}
-	return all
+	return rows
 }

@@ -20,10 +20,15 @@ type ScheduledEvent struct {
 type ScheduledEvents struct {
 	Running     []ScheduledEvent `json:"running,omitempty"`
 	ReplicaSide []ScheduledEvent `json:"replicaSide,omitempty"`
+	// ReplicaSideCount is how many of the latter there are in all.
+	ReplicaSideCount int `json:"replicaSideCount,omitempty"`
 }
 
 // MostEvents is how many events the operator knows of a cluster.
 const MostEvents = 200
+
+// longestName is how many bytes a name has at most: 64 characters (manual, "Identifier Length Limits").
+const longestName = 64 * 4
 
 // EventsToEnable are the events that the new primary must enable: they ran on the former one, and no user has changed them since.
 func EventsToEnable(ranBefore []ScheduledEvent, now ScheduledEvents) []ScheduledEvent {
@@ -52,6 +57,7 @@ func (c Cluster) eventsFor(replica Status) []ScheduledEvent {
 		return known
 	}
 	all := slices.Concat(primary.Events.Running, EventsToEnable(known, *primary.Events))
+	all = slices.DeleteFunc(all, func(event ScheduledEvent) bool { return max(len(event.Schema), len(event.Name)) > longestName })
 	slices.SortFunc(all, func(one, other ScheduledEvent) int {
 		return cmp.Or(strings.Compare(one.Schema, other.Schema), strings.Compare(one.Name, other.Name))
 	})

@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -30,6 +31,7 @@ func TestReplicasKnowWhichEventsRun(t *testing.T) {
 		"one was disabled before the takeover":                 {nil, StateWriting, &ScheduledEvents{ReplicaSide: []ScheduledEvent{a}}, nil},
 		"the next primary has not looked yet":                  {[]ScheduledEvent{a}, StateWriting, nil, []ScheduledEvent{a}},
 		"the primary starts again":                             {[]ScheduledEvent{a}, StateStarting, &ScheduledEvents{}, []ScheduledEvent{a}},
+		"a name is longer than MySQL's":                        {nil, StateWriting, &ScheduledEvents{Running: []ScheduledEvent{event(strings.Repeat("x", longestName+1), 1), a}}, []ScheduledEvent{a}},
 		"the primary reports more than the operator passes on": {nil, StateWriting, &ScheduledEvents{Running: many}, many[:MostEvents]},
 	} {
 		s := healthy(t, 2, 1).hears(0, test.state, func(_ *testing.T, s *Status) { s.Events = test.events })
@@ -49,7 +51,10 @@ func TestEventsAreNoTermOfAnAssignment(t *testing.T) {
 	if err := Accept(before.Record, &before, "boot", after); err != nil {
 		t.Errorf("the member refuses another list: %v", err)
 	}
-	if after.Followed(Status{Assignment: &before}) {
+	if after.Followed(Status{Assignment: &before, KeepsEvents: true}) {
 		t.Error("a member with another list counts as one that follows the assignment")
+	}
+	if !after.Followed(Status{Assignment: &before}) {
+		t.Error("a member whose agent keeps no list does not count as one that follows the assignment")
 	}
 }

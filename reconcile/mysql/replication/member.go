@@ -269,6 +269,8 @@ type Status struct {
 	// ReplicaSideDisabled is how many scheduled events do not run on this primary, because they were created or altered on a former one. It is
 	// nil until the agent has looked.
 	ReplicaSideDisabled *int `json:"replicaSideDisabled,omitempty"`
+	// KeepsEvents means that the agent's release keeps Assignment.Events.
+	KeepsEvents bool `json:"keepsEvents,omitempty"`
 	// Events are the scheduled events of this primary, at most MostEvents; nil until the agent has looked.
 	Events *ScheduledEvents `json:"events,omitempty"`
 	// TLS identifies the certificate files that mysqld and the agent use (agent.TLSDigest); empty while they are not known.

@@ -69,6 +69,9 @@ func (a Assignment) Followed(now Status) bool {
 	if now.Assignment.CopyLimit == 0 {
 		a.CopyLimit = 0
 	}
+	if !now.KeepsEvents {
+		a.Events = now.Assignment.Events
+	}
 	if now.Assignment.Members == 0 {
 		a.Members = 0
 	}
