@@ -99,7 +99,7 @@ func loadState(file string) (loaded state, found bool, err error) {
 	return loaded, true, nil
 }
 
-// maxState is how many bytes of a state are read.
+// maxState is how many bytes a state has at most.
 const maxState = 1 << 20
 
 // readRegular reads a regular file of at most most bytes and follows no link: other programs may have written to the volume, and this
@@ -155,6 +155,9 @@ func saveState(file string, next state) error {
 	content, err := json.MarshalIndent(next, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the member's state: %w", err)
+	}
+	if len(content) > maxState {
+		return fmt.Errorf("write the member's state: it has %d bytes, and an agent that starts reads %d", len(content), maxState)
 	}
 	return writeDurably(file, content, 0o640)
 }
