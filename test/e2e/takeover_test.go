@@ -142,7 +142,6 @@ func (p *place) isReplaced(w *writer, program string) {
 			p.t.Logf("the operator was too slow: %q", cause)
 			continue
 		}
-		p.hasEvent("ReplacingPrimary", wanted)
 		if program != "mysqld" {
 			before = 0 // of a new container
 		}
