@@ -23,7 +23,9 @@ func (a *Agent) maintainEvents(ctx context.Context, mayCommit bool) {
 	}
 	pause := eventsEvery
 	defer func() { a.eventsNext = time.Now().Add(pause) }()
-	a.triesEvents()
+	if mayCommit {
+		a.triesEvents()
+	}
 	found, err := a.scheduledEvents(ctx)
 	if err == nil && mayCommit && a.enableEvents(ctx, found) {
 		pause = eventsAgain

@@ -2,6 +2,7 @@ package mysqld
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"testing"
 	"time"
@@ -103,6 +104,37 @@ func TestALockedEventIsNotEnabledLaterMysqld(t *testing.T) {
 	<-time.After(time.Second)
 	if found, err = agent.ScheduledEvents(t.Context(), 1); err != nil || len(found.ReplicaSide) != 1 {
 		t.Errorf("mysqld has enabled it later: %+v, %v", found, err)
+	}
+}
+
+// TestAnEventThatAUserHasChangedIsDisabledMysqld: it would run what the user wrote with the privileges of its former definer.
+func TestAnEventThatAUserHasChangedIsDisabledMysqld(t *testing.T) {
+	t.Parallel()
+	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
+	agent := server.start(t, sqlOf(t, b), b.Agent, "--super-read-only=OFF", "--read-only=OFF")
+	root := server.connect(t, Account{User: "root", Password: "root's"})
+	client, err := newSession(t.Context(), root.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.exec(t.Context(), "create events", "CREATE DATABASE shop", "CREATE EVENT shop.every ON SCHEDULE EVERY 1 HOUR DO DO 1"); err != nil {
+		t.Fatal(err)
+	}
+	every := replication.ScheduledEvent{Schema: "shop", Name: "every"}
+	for _, test := range []struct {
+		body, status string
+	}{{"DO 1", "ENABLED"}, {"DO 2", "DISABLED"}} {
+		err := agent.withEvents(t.Context(), func(one *sql.Conn) error {
+			return disableChanged(t.Context(), one, every, test.body, altering(every, "root@%")+" DISABLE")
+		})
+		if (err != nil) != (test.status == "DISABLED") {
+			t.Errorf("it was to do %s: %v", test.body, err)
+		}
+		status := ""
+		if err := root.db.QueryRowContext(t.Context(), "SELECT STATUS FROM information_schema.EVENTS").Scan(&status); err != nil || status != test.status {
+			t.Errorf("it was to do %s, and is %s: %v", test.body, status, err)
+		}
 	}
 }
 

@@ -34,8 +34,8 @@ func (s *Server) ScheduledEvents(ctx context.Context, most int) (replication.Sch
 }
 
 func readEvents(ctx context.Context, one *sql.Conn, which string, most int) ([]replication.ScheduledEvent, error) {
-	rows, err := one.QueryContext(ctx, "SELECT /*+ MAX_EXECUTION_TIME(2000) */ EVENT_SCHEMA, EVENT_NAME, UNIX_TIMESTAMP(LAST_ALTERED) FROM information_schema.EVENTS WHERE "+which+
-		" ORDER BY 1, 2 LIMIT ?", most)
+	const events = "SELECT /*+ MAX_EXECUTION_TIME(2000) */ EVENT_SCHEMA, EVENT_NAME, UNIX_TIMESTAMP(LAST_ALTERED) FROM information_schema.EVENTS WHERE "
+	rows, err := one.QueryContext(ctx, events+which+" ORDER BY 1, 2 LIMIT ?", most)
 	if err != nil {
 		return nil, err
 	}
@@ -74,39 +74,57 @@ const isDue = replicaSide + ` AND UNIX_TIMESTAMP(LAST_ALTERED) = ?
 // EnableEvent enables an event that does not run because it came through replication, and that was not changed since. ALTER EVENT would
 // change the definer, and the character set and collation of the client: they stay. It takes the collation of the database as it is now. It
 // reports whether it has enabled the event. It does not if the event is not as the caller thinks, or has no time left at which it runs, or
-// if its name cannot be written in its character set. MySQL has no ALTER EVENT with a condition, so a change that a user makes in this very
-// moment may be undone.
+// if its name cannot be written in its character set.
+//
+// MySQL has no ALTER EVENT with a condition. A user who changes the event in this very moment becomes its definer, and this statement would
+// give what it does to the former definer. So it is disabled again if it does something else afterwards.
 func (s *Server) EnableEvent(ctx context.Context, event replication.ScheduledEvent) (isEnabled bool, err error) {
 	err = s.withEvents(ctx, func(one *sql.Conn) error {
-		var definer, charset, collation string
-		row := one.QueryRowContext(ctx, "SELECT DEFINER, CHARACTER_SET_CLIENT, COLLATION_CONNECTION FROM information_schema.EVENTS WHERE EVENT_SCHEMA = ? AND EVENT_NAME = ? AND "+isDue,
+		var definer, charset, collation, body string
+		row := one.QueryRowContext(ctx, "SELECT DEFINER, CHARACTER_SET_CLIENT, COLLATION_CONNECTION, EVENT_DEFINITION FROM information_schema.EVENTS WHERE EVENT_SCHEMA = ? AND EVENT_NAME = ? AND "+isDue,
 			event.Schema, event.Name, event.Altered)
-		if err := row.Scan(&definer, &charset, &collation); errors.Is(err, sql.ErrNoRows) {
+		if err := row.Scan(&definer, &charset, &collation, &body); errors.Is(err, sql.ErrNoRows) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		statement := enabling(event, definer)
+		statement := altering(event, definer)
 		if !isWord(charset) || !isWord(collation) || !canWrite(charset, statement) {
 			return nil
 		}
-		for _, statement := range []string{"SET character_set_client = " + charset + ", collation_connection = " + collation, statement} {
+		for _, statement := range []string{"SET character_set_client = " + charset + ", collation_connection = " + collation, statement + " ENABLE"} {
 			if _, err := one.ExecContext(ctx, statement); err != nil {
 				return err
 			}
 		}
 		isEnabled = true
-		return nil
+		return disableChanged(ctx, one, event, body, statement+" DISABLE")
 	})
 	if err != nil {
-		return false, fmt.Errorf("enable the scheduled event %q.%q: %w", event.Schema, event.Name, err)
+		return isEnabled, fmt.Errorf("enable the scheduled event %q.%q: %w", event.Schema, event.Name, err)
 	}
 	return isEnabled, nil
 }
 
-func enabling(event replication.ScheduledEvent, definer string) string {
+// disableChanged disables an event that does not have this body.
+func disableChanged(ctx context.Context, one *sql.Conn, event replication.ScheduledEvent, body, disable string) error {
+	now := ""
+	row := one.QueryRowContext(ctx, "SELECT EVENT_DEFINITION FROM information_schema.EVENTS WHERE EVENT_SCHEMA = ? AND EVENT_NAME = ?", event.Schema, event.Name)
+	if err := row.Scan(&now); errors.Is(err, sql.ErrNoRows) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if now == body {
+		return nil
+	}
+	_, err := one.ExecContext(ctx, disable)
+	return errors.Join(errors.New("a user has changed it meanwhile: it is disabled"), err)
+}
+
+func altering(event replication.ScheduledEvent, definer string) string {
 	at := strings.LastIndexByte(definer, '@')
-	return fmt.Sprintf("ALTER DEFINER=%s@%s EVENT %s.%s ENABLE", quoteName(definer[:max(at, 0)]), quoteName(definer[at+1:]), quoteName(event.Schema), quoteName(event.Name))
+	return fmt.Sprintf("ALTER DEFINER=%s@%s EVENT %s.%s", quoteName(definer[:max(at, 0)]), quoteName(definer[at+1:]), quoteName(event.Schema), quoteName(event.Name))
 }
 
 // canWrite reports whether a statement has the same bytes in a character set as in UTF-8. In swe7, some letters have the codes of ASCII's
