@@ -35,7 +35,7 @@ func aCluster() v1.MySQLCluster {
 			Phase: v1.PhaseFailed, ReadySummary: "1/2", FormerPrimary: "db-0", Epoch: 3, Revision: 12, RequiredAcks: 1, LeaseSeconds: 20, Selector: "app.kubernetes.io/instance=db",
 			Members: []v1.Member{{Name: "db-0", Message: "does not answer"}, {Name: "db-1", Role: v1.RoleReplica, State: "CatchingUp", LagSeconds: &lag, Version: "9.7.4"}},
 			Takeovers: []v1.Takeover{
-				{Epoch: 2, From: "db-1", To: "db-0", Message: "mysqld of the primary db-1 has not been ready", FailureTime: &failed, StartTime: v1.NewMicroTime(at.Add(-time.Hour)), CompletionTime: &ended, Unacknowledged: "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-9"},
+				{Epoch: 2, From: "db-1", To: "db-0", Message: "mysqld of the primary db-1 has not been ready", FailureTime: &failed, StartTime: v1.NewMicroTime(at.Add(-time.Hour)), CompletionTime: &ended, Unacknowledged: "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-9", Kept: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7"},
 				{Epoch: 3, From: "db-0", StartTime: at},
 			},
 			Conditions: []metav1.Condition{
@@ -55,6 +55,7 @@ const seen = `shop/db: Failed, 1/2 ready, record 3.12, commits need 1 acknowledg
   Reconciling is True, ReplacingPrimary: in progress
   takeover 2026-08-01 02:04:05Z, db-1 -> db-0, took over in 3m0s, after 3m2.5s without writes: mysqld of the primary db-1 has not been ready
     only db-1 had, and keeps in its volume: 3e11fa47-71ca-11e1-9e33-c80aa9429562:8-9
+    a user made db-0 the primary, and all commits may be lost except 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7; known to be lost: -
   takeover 2026-08-01 03:04:05Z, db-0 -> ?, in progress
 `
 

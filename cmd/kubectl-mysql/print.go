@@ -82,6 +82,9 @@ func linesOf(t topology) []string {
 		if one.Unacknowledged != "" {
 			lines = append(lines, fmt.Sprintf("  only %s had, and keeps in its volume: %s", one.From, one.Unacknowledged))
 		}
+		if one.Kept != "" {
+			lines = append(lines, fmt.Sprintf("  a user made %s the primary, and all commits may be lost except %s; known to be lost: %s", one.To, one.Kept, cmp.Or(one.Lost, unknown)))
+		}
 	}
 	return append(lines, t.Unseen...)
 }

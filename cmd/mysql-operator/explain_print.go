@@ -192,6 +192,9 @@ func printNext(out io.Writer, e mysqlcluster.Explanation) {
 	if e.Next.Command != "" {
 		fmt.Fprintf(out, "  what you may do: %s\n", e.Next.Command)
 	}
+	if e.Next.Force != "" {
+		fmt.Fprintf(out, "  if the data of the other members is lost for good: %s\n", e.Next.Force)
+	}
 }
 
 func printTakeover(out io.Writer, t replication.Takeover) {

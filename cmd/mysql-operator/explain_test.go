@@ -98,11 +98,12 @@ func TestExplanationIsPrinted(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for want, change := range map[string]func(*mysqlcluster.Explanation){
-		"  nothing: the cluster is paused":                  func(e *mysqlcluster.Explanation) { e.Idle = "the cluster is paused" },
-		"  nothing: it keeps the record":                    func(e *mysqlcluster.Explanation) { e.Next.Changes = false },
-		"  now: another member takes over":                  func(e *mysqlcluster.Explanation) { e.Next.Seconds = 0 },
-		"  what you may do: kubectl annotate":               func(e *mysqlcluster.Explanation) { e.Next.Command = "kubectl annotate" },
-		"  no primary: another member takes over from db-1": func(e *mysqlcluster.Explanation) { e.Record.Primary, e.Record.FormerPrimary = "", "db-1" },
+		"  nothing: the cluster is paused":                                      func(e *mysqlcluster.Explanation) { e.Idle = "the cluster is paused" },
+		"  nothing: it keeps the record":                                        func(e *mysqlcluster.Explanation) { e.Next.Changes = false },
+		"  now: another member takes over":                                      func(e *mysqlcluster.Explanation) { e.Next.Seconds = 0 },
+		"  if the data of the other members is lost for good: kubectl annotate": func(e *mysqlcluster.Explanation) { e.Next.Force = "kubectl annotate" },
+		"  what you may do: kubectl annotate":                                   func(e *mysqlcluster.Explanation) { e.Next.Command = "kubectl annotate" },
+		"  no primary: another member takes over from db-1":                     func(e *mysqlcluster.Explanation) { e.Record.Primary, e.Record.FormerPrimary = "", "db-1" },
 		"  none may: TooFewReplicas: one must answer": func(e *mysqlcluster.Explanation) {
 			e.Takeover = replication.Takeover{Reason: replication.ReasonTooFewReplicas, Problem: "one must answer"}
 		},

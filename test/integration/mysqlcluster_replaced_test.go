@@ -98,3 +98,53 @@ func (s *site) replaced(t *testing.T, cluster, primary string) {
 		return ""
 	})
 }
+
+// TestMySQLClusterIsForced: the primary and a replica are gone, and the replica has a commit that the last member lacks. The operator says
+// how a user makes that one the primary, and then what it has. When the replica is back, it keeps its commit.
+func TestMySQLClusterIsForced(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root, replicas: 3")
+	s.settled(t, "db")
+	const last = "aaaaaaaa-0000-4000-8000-000000000000:1-3"
+	commits, err := replication.ParseGTIDSet(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.node.cutOff("db-0", true)
+	s.node.cutOff("db-1", true)
+	s.onVolume(t, "db-1", func(v *memberVolume) { v.executed = v.executed.Union(commits) })
+	prefix := "kubectl -n " + s.namespace + " annotate mysqlcluster db " + mysqlcluster.AnnotationForcePrimary + "="
+	var request string
+	soon(t, func(ctx context.Context) string {
+		found, err := s.cluster(ctx, "db")
+		if err != nil {
+			return err.Error()
+		}
+		_, command, isThere := strings.Cut(why(found).Message, prefix)
+		if !isThere {
+			return "the message names no command: " + why(found).Message
+		}
+		request, _, _ = strings.Cut(command, " ")
+		return ""
+	})
+	s.asks(t, "db", map[string]string{mysqlcluster.AnnotationForcePrimary: request})
+	s.replaced(t, "db", "db-2")
+	s.told(t, "db", [2]string{"Warning", "TakeoverForced"}, "db-2 took over from db-0", "because a user asked for it. It has ")
+	forced, err := s.cluster(t.Context(), "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one := forced.Status.Takeovers[0]; forced.Status.ForcedEpoch != 2 || one.Kept == "" {
+		t.Errorf("the forced epoch is %d, the takeover %+v", forced.Status.ForcedEpoch, one)
+	}
+	s.node.cutOff("db-0", false)
+	s.node.cutOff("db-1", false)
+	s.until(t, "db", "ErrantMember")
+	s.onVolume(t, "db-1", func(v *memberVolume) {
+		if !v.executed.Contains(commits) {
+			t.Errorf("db-1 has lost %s", last)
+		}
+	})
+}

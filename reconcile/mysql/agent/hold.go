@@ -148,7 +148,7 @@ func (a *Agent) startIsHeld() heldStart {
 	if now := a.assignment; now != nil {
 		held.isConfirmed = now.Boot == a.status.Boot && now.Role == replication.RolePrimary
 	}
-	if former := a.kept.Replaced; former != nil && former.Epoch == a.kept.Held.Epoch {
+	if former := a.kept.Replaced; former != nil && former.Epoch == a.kept.Held.Epoch && !former.IsForced {
 		held.isReplaced, held.isNamed = true, a.assignment != nil && a.kept.Held.Primary != ""
 	}
 	if !a.hold.undecidedSince.IsZero() {

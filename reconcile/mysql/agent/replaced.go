@@ -22,8 +22,10 @@ type replaced struct {
 	// that replaces its data gives it another server_uuid.
 	Had     replication.GTIDSet `json:"had,omitzero"`
 	IsKnown bool                `json:"known,omitempty"`
-	// Epoch is the one that replaced it.
-	Epoch int64 `json:"epoch,omitempty"`
+	// Epoch is the one that replaced it. IsForced means that a user has made another member the primary, which may lack commits that this one
+	// has acknowledged: all that it has stays.
+	Epoch    int64 `json:"epoch,omitempty"`
+	IsForced bool  `json:"forced,omitempty"`
 	// SetAside are those of them that are in a folder of the volume (setAside).
 	SetAside replication.GTIDSet `json:"setAside,omitzero"`
 }
@@ -50,7 +52,7 @@ func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 		return
 	case server.Channel.IO == "Yes" && server.Channel.SQL == "Yes":
 		kept.Replaced = nil
-	case kept.Replaced.IsKnown || a.closedUnder(observed, under) == nil || a.assignment != nil && under.version != kept.Held.Version():
+	case kept.Replaced.IsKnown || kept.Replaced.IsForced || a.closedUnder(observed, under) == nil || a.assignment != nil && under.version != kept.Held.Version():
 		return // an agent that has no assignment yet has found the mark on the volume
 	default:
 		kept.Replaced = &replaced{Epoch: kept.Replaced.Epoch, Had: server.Executed.Union(server.Pending).OfServer(server.ServerUUID), IsKnown: true}
@@ -83,7 +85,7 @@ func (s strays) at(now time.Time, former *replaced, held replication.Record) str
 	if isFirst {
 		s = strays{epoch: held.Epoch, since: now}
 	}
-	if isFirst || held.Primary == "" || !former.IsKnown {
+	if isFirst || held.Primary == "" || !former.IsKnown && !former.IsForced {
 		s.last = now
 	}
 	return s
@@ -127,7 +129,7 @@ func mayBeReplaced(last *replication.Assignment, local replication.Observed) boo
 
 // viewReplaced adds to a view what the next step of a replaced primary depends on. The caller must hold the lock.
 func (a *Agent) viewReplaced(local *replication.Observed) {
-	if kept := a.kept.Replaced; kept != nil {
+	if kept := a.kept.Replaced; kept != nil && !kept.IsForced {
 		local.HadAsPrimary, local.SetAside, local.CannotSetAside = kept.Had, kept.SetAside, a.cannotSetAside
 	}
 }

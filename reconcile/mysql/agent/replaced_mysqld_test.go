@@ -16,6 +16,8 @@ type replacement struct {
 	former, next *realMember
 	ca           authority
 	uuid         string
+	// forcedEpoch is the epoch in which a user chooses the next one; 0 if no user does.
+	forcedEpoch int64
 }
 
 // replacedMember makes a primary crash while its last commits wait. No client is told that they have succeeded. The statements before need
@@ -68,7 +70,7 @@ func fence(t *testing.T, m *realMember) {
 // takesOver makes the replica the primary, and returns the assignment with which the former one follows it.
 func (r replacement) takesOver(t *testing.T) replication.Assignment {
 	t.Helper()
-	chosen := replication.Record{Epoch: 2, Revision: 4, Primary: "db-2", InSync: []string{"db-2"}, Joining: []string{"db-1"}}
+	chosen := replication.Record{Epoch: 2, Revision: 4, Primary: "db-2", InSync: []string{"db-2"}, Joining: []string{"db-1"}, ForcedEpoch: r.forcedEpoch}
 	r.next.obeys(t, replication.Assignment{Record: chosen, Role: replication.RolePrimary})
 	r.next.until(t, "it leads", func() bool { return r.next.agent.Status().State == replication.StateWriting })
 	r.next.admits(t, r.ca, r.former)
@@ -117,6 +119,24 @@ func TestAReplacedPrimaryRejoinsMysqld(t *testing.T) {
 	follow.Record.Revision++
 	r.former.obeys(t, follow)
 	r.follows(t, 1)
+}
+
+// TestAFormerPrimaryKeepsWhatAForcedOneLacksMysqld: clients may have been told that it had succeeded. So the member neither cuts it off its
+// binary log, nor gets a copy of the next primary's data.
+func TestAFormerPrimaryKeepsWhatAForcedOneLacksMysqld(t *testing.T) {
+	t.Parallel()
+	r := replacedMember(t, nil, "INSERT INTO shop.orders VALUES (2)")
+	r.forcedEpoch = 2
+	fence(t, r.former)
+	r.former.obeys(t, r.takesOver(t))
+	r.former.until(t, "it is errant", func() bool { return r.former.agent.Status().State == replication.StateErrant })
+	if now := r.former.agent.Status(); now.ServerUUID != r.uuid || now.SetAside != nil || now.NeedsCopy {
+		t.Errorf("the member reports %+v", now)
+	}
+	rows := ""
+	if err := r.former.open(t, "root", "root's", nil, r.ca).QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(id ORDER BY id) FROM shop.orders").Scan(&rows); err != nil || rows != "1,2" {
+		t.Errorf("it has the rows %s: %v", rows, err)
+	}
 }
 
 // TestACrashedPrimaryIsCopiedMysqld if InnoDB has committed one of the transactions that are cut off its binary log, because that did not

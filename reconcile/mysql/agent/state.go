@@ -52,9 +52,11 @@ type state struct {
 func (s state) accepting(next replication.Assignment) state {
 	switch {
 	case replication.IsReplaced(s.Last, next):
-		s.Replaced = &replaced{Epoch: next.Record.Epoch}
+		s.Replaced = &replaced{Epoch: next.Record.Epoch, IsForced: next.Record.Forgets(s.Last.Record.Epoch)}
 	case next.Role == replication.RolePrimary:
 		s.Replaced = nil
+	case s.Replaced != nil && next.Record.Forgets(s.Replaced.Epoch-1):
+		s.Replaced = &replaced{Epoch: s.Replaced.Epoch, IsForced: true}
 	}
 	if next.Role == replication.RoleReplica && next.Record.Primary != "" {
 		s.Events = next.Events
@@ -67,7 +69,7 @@ func (s state) accepting(next replication.Assignment) state {
 // since.
 func (s state) commitsMayHaveWaited() bool {
 	if s.Replaced != nil {
-		return s.Replaced.Epoch == s.Held.Epoch && !s.Replaced.IsKnown
+		return !s.Replaced.IsForced && s.Replaced.Epoch == s.Held.Epoch && !s.Replaced.IsKnown
 	}
 	return s.HeldRole == replication.RolePrimary && s.Last != nil && s.Last.Acks > 0
 }

@@ -78,7 +78,12 @@ func steadyOfAll(members []replication.Member) []uint64 {
 // CanSkip implements reconcile.SkipChecker: it looks at the members of a settled cluster, and reports whether that was enough.
 func (r *reconciler) CanSkip(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool) {
 	known := r.settledAs(key, uid, version)
-	return jittered(calmEvery), known != nil && known.holds(ctx)
+	if known == nil {
+		return jittered(calmEvery), false
+	}
+	members, isEnough := known.holds(ctx)
+	r.memory.noteReported(key, uid, members)
+	return jittered(calmEvery), isEnough
 }
 
 // settledAs returns a settled cluster of which nothing has changed except perhaps its members' reports; nil for any other.
@@ -98,18 +103,18 @@ func (r *reconciler) settledAs(key types.NamespacedName, uid types.UID, version 
 const lookTimeout = agentTimeout / 4
 
 // holds asks the members, and reports whether there is still nothing to do.
-func (s *restingCluster) holds(ctx context.Context) bool {
+func (s *restingCluster) holds(ctx context.Context) (members []replication.Member, isEnough bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	members := slices.Clone(s.view.Members)
+	members = slices.Clone(s.view.Members)
 	limit := func(string) time.Duration { return lookTimeout }
 	all := targets{agents: s.agents, primary: s.view.Record.Primary, inSync: s.view.Record.InSync, addresses: s.addresses, limit: limit}
 	all.askPrimary(ctx, members)
 	if primary, found := memberNamed(members, all.primary); found && (primary.Status == nil || lacksLease(*primary.Status) || primary.Status.IsLate() || primary.Status.Lease.LacksAny()) {
-		return false // a pass is due: it may have to confirm the primary before it asks the others
+		return members, false // a pass is due: it may have to confirm the primary before it asks the others
 	}
 	all.askOthers(ctx, members)
-	return s.stillHolds(members)
+	return members, s.stillHolds(members)
 }
 
 // stillHolds reports whether the members' reports leave nothing to do, and nothing to report.

@@ -63,6 +63,8 @@ type Next struct {
 	Reason  replication.Reason `json:"reason,omitempty"`
 	Message string             `json:"message,omitempty"`
 	Command string             `json:"command,omitempty"`
+	// Force is what a user may do if the data of other members is lost for good.
+	Force string `json:"force,omitempty"`
 }
 
 // Readiness is the condition FailoverReady as it would be now.
@@ -204,8 +206,14 @@ func nextOf(cluster v1.MySQLCluster, now replication.Cluster) Next {
 	}
 	if note := ahead.Note; note != nil {
 		next.Reason, next.Message = note.Reason, note.Message
+		if note.Refusal != "" {
+			next.Message += "; " + note.Refusal
+		}
 		if note.Request != "" {
-			next.Command = replaceCommand(children.NamesOf(cluster), note.Request)
+			next.Command = annotateCommand(children.NamesOf(cluster), AnnotationReplacePrimary, note.Request)
+		}
+		if note.Force != "" {
+			next.Force = annotateCommand(children.NamesOf(cluster), AnnotationForcePrimary, note.Force)
 		}
 	}
 	return next

@@ -34,6 +34,8 @@ type memory struct {
 	held map[types.NamespacedName]heldBackResult
 	// silences is since when members were seen not to acknowledge under a cluster's record.
 	silences map[types.NamespacedName]silence
+	// had are the transactions that members had when they reported last.
+	had map[types.NamespacedName]reported
 	// takeovers are those in progress that this process has seen begin.
 	takeovers map[types.NamespacedName]takeoverPhase
 	// alarms limits the alarms of each cluster.
@@ -48,7 +50,7 @@ func newMemory() *memory {
 	return &memory{
 		clusters: map[types.NamespacedName]clusterMemory{}, sights: map[types.NamespacedName]lookHistory{},
 		calm: map[types.NamespacedName]*restingCluster{}, unchanged: map[types.NamespacedName]childInputs{},
-		hollow: map[types.NamespacedName]eventRecord{}, held: map[types.NamespacedName]heldBackResult{}, silences: map[types.NamespacedName]silence{}, takeovers: map[types.NamespacedName]takeoverPhase{},
+		hollow: map[types.NamespacedName]eventRecord{}, held: map[types.NamespacedName]heldBackResult{}, silences: map[types.NamespacedName]silence{}, had: map[types.NamespacedName]reported{}, takeovers: map[types.NamespacedName]takeoverPhase{},
 		failures: transfer.NewStopwatch(),
 	}
 }
@@ -277,6 +279,7 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.hollow, key)
 	delete(m.held, key)
 	delete(m.silences, key)
+	delete(m.had, key)
 	delete(m.takeovers, key)
 	m.alarms.forget(key)
 	m.failures.Forget(key)

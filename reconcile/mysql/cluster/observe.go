@@ -74,6 +74,7 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)
 	seen.suspectedFor = r.noteSuspicion(keyOf(cluster), seen.suspect(cluster.Status), seen.now)
 	r.memory.noteSilent(cluster, seen.members, seen.now, r.now())
+	r.memory.noteReported(keyOf(cluster), cluster.UID, seen.members)
 	return seen, nil
 }
 

@@ -60,10 +60,13 @@ func eventsOf(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	return slices.Concat(events, recordEvents(before, after), takeoverEvents(before, after), rotationEvents(before, after), warningEvents(before, after), tableEvents(before, after))
 }
 
+// actionRecord is the action of events about the record.
+const actionRecord = "ChangeRecord"
+
 func recordEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	say := func(kind, reason, note string) {
-		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: "ChangeRecord", Note: note})
+		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: actionRecord, Note: note})
 	}
 	if restore.IsCompleted(after) && !restore.IsCompleted(before) && !after.Restore.Adopted {
 		say(reconcile.Normal, eventRestored, restoredNote(*after.Restore))

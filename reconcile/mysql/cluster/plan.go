@@ -82,6 +82,9 @@ func recordReason(before, after replication.Record) string {
 	if after.FormerPrimary != "" {
 		return fmt.Sprintf("another member takes over from %s in epoch %d", after.FormerPrimary, after.Epoch)
 	}
+	if after.ForcedEpoch > before.ForcedEpoch {
+		return fmt.Sprintf("a user makes %s the primary of epoch %d, although it may lack acknowledged commits", after.Primary, after.Epoch)
+	}
 	if after.Primary != before.Primary || after.Epoch != before.Epoch {
 		return fmt.Sprintf("%s becomes the primary of epoch %d", after.Primary, after.Epoch)
 	}

@@ -253,7 +253,7 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 	return replication.Cluster{
 		UID: string(cluster.UID), HasContinued: hasContinued(cluster.Status, seen.now), Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
 		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
-		Request: cluster.Annotations[AnnotationReplacePrimary], WantsLease: cluster.Spec.Failover.WhenPrimaryUnreachable != v1.Wait,
+		Request: cluster.Annotations[AnnotationReplacePrimary], Force: cluster.Annotations[AnnotationForcePrimary], WantsLease: cluster.Spec.Failover.WhenPrimaryUnreachable != v1.Wait,
 		Limits:     limitsOf(cluster.Spec.Failover),
 		Durability: durabilityOf(cluster),
 	}
@@ -294,7 +294,7 @@ func limitsOf(failover v1.Failover) replication.Limits {
 }
 
 func recordOf(status v1.MySQLClusterStatus) replication.Record {
-	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, FormerPrimary: status.FormerPrimary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks), LeaseSeconds: int(status.LeaseSeconds)}
+	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, FormerPrimary: status.FormerPrimary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks), LeaseSeconds: int(status.LeaseSeconds), ForcedEpoch: status.ForcedEpoch}
 }
 
 // waiting reports what a cluster needs before it can continue. An error that names its own fix becomes the problem.

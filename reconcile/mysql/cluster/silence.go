@@ -34,6 +34,38 @@ func (m *memory) noteSilent(cluster v1.MySQLCluster, members []replication.Membe
 	m.silences[key] = known
 }
 
+// reported is what each member of a cluster had when it reported last.
+type reported struct {
+	uid  types.UID
+	sets map[string]replication.GTIDSet
+}
+
+// noteReported notes what members have that report it, and sets Member.Had of the others. One whose volume is new has lost what it had.
+func (m *memory) noteReported(key types.NamespacedName, uid types.UID, members []replication.Member) {
+	now := reported{uid: uid, sets: map[string]replication.GTIDSet{}}
+	for _, member := range members {
+		if !member.HasReported() || member.Status.Origin != replication.OriginMember {
+			continue
+		}
+		// A report may have 1 MiB.
+		if has := member.Status.Worth(); len(has.String()) <= replication.LongestGTIDs {
+			now.sets[member.Name] = has
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.had[key]
+	for i := range members {
+		member := &members[i]
+		if !member.HasReported() || member.Status.Origin != replication.OriginMember {
+			if had, found := known.sets[member.Name]; found && known.uid == uid {
+				member.Had, now.sets[member.Name] = had, had
+			}
+		}
+	}
+	m.had[key] = now
+}
+
 // stillSilent sets SilentFor of the members, and returns since when those are silent that are.
 func stillSilent(since map[string]time.Time, record replication.Record, members []replication.Member, began, answered time.Time) map[string]time.Time {
 	still := map[string]time.Time{}

@@ -29,6 +29,9 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 	if record.Primary != "" && isListed {
 		last := &all[len(all)-1]
 		last.To = record.Primary
+		if isChosen := r.cluster.Status.FormerPrimary != ""; isChosen && record.ForcedEpoch == record.Epoch {
+			last.Kept, last.Lost = r.keptAndLost(record)
+		}
 		if last.CompletionTime == nil && r.leads(record) {
 			now := v1.NewMicroTime(r.seen.now)
 			last.CompletionTime = &now
@@ -38,6 +41,20 @@ func (r passResult) describeTakeovers(status *v1.MySQLClusterStatus) {
 	for _, member := range r.seen.members {
 		describeSetAside(status.Takeovers, member)
 	}
+}
+
+// longestForced limits the GTIDs of a takeover that a user has forced, in bytes.
+const longestForced = 4096
+
+// keptAndLost returns what the primary of a record has, and what is missing there, when a user has made it the primary.
+func (r passResult) keptAndLost(record replication.Record) (kept, lost string) {
+	now := view(r.cluster, r.seen)
+	for _, member := range now.Members {
+		if member.Name == record.Primary && member.HasReported() {
+			kept = report.Brief(member.Status.Received.String(), longestForced)
+		}
+	}
+	return kept, report.Brief(now.Lost(record).String(), longestForced)
 }
 
 // longestGTIDs limits the GTIDs that a status shows, in bytes.
@@ -100,7 +117,7 @@ func takeoverEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	if count == 0 {
 		return nil
 	}
-	return append(completionEvents(before, after.Takeovers[count-1]), setAsideEvents(before, after)...)
+	return append(completionEvents(before, after), setAsideEvents(before, after)...)
 }
 
 func setAsideEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
@@ -114,19 +131,30 @@ func setAsideEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 		}
 		note := fmt.Sprintf("%s had transactions that no other member has, and that no client was told had succeeded. It keeps a copy of them in its volume, in the folder unacknowledged: %s",
 			one.From, one.Unacknowledged)
-		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: "TransactionsSetAside", Action: "ChangeRecord", Note: note})
+		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: "TransactionsSetAside", Action: actionRecord, Note: note})
 	}
 	return events
 }
 
-func completionEvents(before v1.MySQLClusterStatus, last v1.Takeover) []reconcile.Event {
+func completionEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
+	last := after.Takeovers[len(after.Takeovers)-1]
 	wasComplete := slices.ContainsFunc(before.Takeovers, func(one v1.Takeover) bool { return one.Epoch == last.Epoch && one.CompletionTime != nil })
 	if last.CompletionTime == nil || wasComplete {
 		return nil
 	}
-	note := fmt.Sprintf("%s took over from %s%s: %s", last.To, last.From, last.Durations(), last.Message)
-	if last.To == last.From {
-		note = last.To + " continues as the primary, because no other member could take over"
+	took := fmt.Sprintf("%s took over from %s%s", last.To, last.From, last.Durations())
+	switch {
+	case last.Epoch == after.ForcedEpoch:
+		const longest = 300
+		note := fmt.Sprintf("%s, because a user asked for it. It has %s; all other commits may be lost", took, report.Brief(last.Kept, longest))
+		if last.Lost != "" {
+			note += ", among them " + report.Brief(last.Lost, longest)
+		}
+		return []reconcile.Event{{Type: reconcile.Warning, Reason: "TakeoverForced", Action: actionRecord, Note: note}}
+	case last.To == last.From:
+		took = last.To + " continues as the primary, because no other member could take over"
+	default:
+		took += ": " + last.Message
 	}
-	return []reconcile.Event{{Type: reconcile.Normal, Reason: "TakeoverCompleted", Action: "ChangeRecord", Note: note}}
+	return []reconcile.Event{{Type: reconcile.Normal, Reason: "TakeoverCompleted", Action: actionRecord, Note: took}}
 }

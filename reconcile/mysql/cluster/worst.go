@@ -38,7 +38,7 @@ func (r passResult) worstProblem(writing, complete bool) *report.Problem {
 // urgent returns a note that comes before all other problems; nil if it does not. While a primary is replaced, what members lack means
 // nothing.
 func (r passResult) urgent(note *report.Problem) *report.Problem {
-	if note != nil && (note.Stalled || note.Reason == string(replication.ReasonReplacingPrimary) || r.decision.Note.Request != "") {
+	if note != nil && (note.Stalled || note.Reason == string(replication.ReasonReplacingPrimary) || cmp.Or(r.decision.Note.Request, r.decision.Note.Force, r.decision.Note.Refusal) != "") {
 		return note
 	}
 	return nil
@@ -60,10 +60,17 @@ func (r passResult) note() *report.Problem {
 	if r.decision.Note == nil {
 		return nil
 	}
-	message := r.decision.Note.Message
-	if request := r.decision.Note.Request; request != "" {
-		message += r.lostPod() + ". If its node is down for certain, run: " + replaceCommand(children.NamesOf(r.cluster), request)
+	note, n, more := r.decision.Note, children.NamesOf(r.cluster), ""
+	if note.Request != "" {
+		more = r.lostPod() + ". If its node is down for certain, run: " + annotateCommand(n, AnnotationReplacePrimary, note.Request)
 	}
+	if note.Refusal != "" {
+		more += "; " + note.Refusal
+	}
+	if note.Force != "" {
+		more += ". If the data of the other members is lost for good, run: " + annotateCommand(n, AnnotationForcePrimary, note.Force)
+	}
+	message := report.Brief(note.Message, report.LongestMessage-len(more)-len("…")) + more
 	return &report.Problem{Reason: string(r.decision.Note.Reason), Message: message, Stalled: r.decision.Note.Blocked}
 }
 
@@ -84,9 +91,13 @@ func (r passResult) lostPod() string {
 // the primary's name, and the epoch and revision of the record, so that it asks only for this time.
 const AnnotationReplacePrimary = children.Prefix + "replace-primary"
 
-// replaceCommand returns the command that asks for that.
-func replaceCommand(n children.Names, request string) string {
-	return fmt.Sprintf("kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite", n.Namespace, n.Cluster, AnnotationReplacePrimary, request)
+// AnnotationForcePrimary, on a MySQLCluster, asks for a member as the primary although it may lack acknowledged commits. Its value is the
+// member's name, and the epoch and revision of the record.
+const AnnotationForcePrimary = children.Prefix + "force-primary"
+
+// annotateCommand returns the command that asks for something.
+func annotateCommand(n children.Names, annotation, value string) string {
+	return fmt.Sprintf("kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite", n.Namespace, n.Cluster, annotation, value)
 }
 
 // rolling returns a problem while Kubernetes replaces Pods for new settings, or while members are added or removed. An update that is held

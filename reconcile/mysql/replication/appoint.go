@@ -28,16 +28,17 @@ func appoint(c Cluster) Decision {
 		decision.Note = &Note{Reason: ReasonAdoptionBlocked, Message: problem, Blocked: true}
 		return decision
 	}
-	decision.Record = Record{Epoch: held.Epoch + 1, Revision: c.nextRevision(), Primary: chosen, InSync: []string{chosen}}
+	decision.Record = Record{Epoch: held.Epoch + 1, Revision: c.nextRevision(), Primary: chosen, InSync: []string{chosen}, ForcedEpoch: held.ForcedEpoch}
 	return decision
 }
 
 func appointFirst(c Cluster, decision Decision) Decision {
-	if len(c.Members) == 0 || !c.Members[0].hasReported() {
+	if len(c.Members) == 0 || !c.Members[0].HasReported() {
 		decision.Note = &Note{Reason: ReasonWaitingForMembers, Message: "the operator waits for the first member to start"}
 		return decision
 	}
-	decision.Record = Record{Epoch: newestHeld(c.Members).Epoch + 1, Revision: c.nextRevision(), Primary: c.Members[0].Name}
+	held := newestHeld(c.Members)
+	decision.Record = Record{Epoch: held.Epoch + 1, Revision: c.nextRevision(), Primary: c.Members[0].Name, ForcedEpoch: held.ForcedEpoch}
 	return decision
 }
 
@@ -54,21 +55,21 @@ func (c Cluster) nextRevision() int64 {
 func (c Cluster) silentWithOlderData(wanted bool) []string {
 	var names []string
 	for _, member := range c.Members {
-		if member.OlderData && !member.hasReported() && c.wanted(member) == wanted {
+		if member.OlderData && !member.HasReported() && c.wanted(member) == wanted {
 			names = append(names, member.Name)
 		}
 	}
 	return names
 }
 
-// hasReported reports whether the member has reported what it has: its agent answers, and its mysqld answered the agent.
-func (m Member) hasReported() bool { return m.Status != nil && m.Status.State != StateStarting }
+// HasReported reports whether the member has reported what it has: its agent answers, and its mysqld answered the agent.
+func (m Member) HasReported() bool { return m.Status != nil && m.Status.State != StateStarting }
 
 // formerMembers have been part of a cluster before, and have reported what they have.
 func (c Cluster) formerMembers() []Member {
 	var former []Member
 	for _, member := range c.Members {
-		if member.hasReported() && member.Status.Origin == OriginMember {
+		if member.HasReported() && member.Status.Origin == OriginMember {
 			former = append(former, member)
 		}
 	}
@@ -79,7 +80,7 @@ func (c Cluster) formerMembers() []Member {
 func newestHeld(members []Member) Record {
 	var newest Record
 	for _, member := range members {
-		if !member.hasReported() {
+		if !member.HasReported() {
 			continue
 		}
 		if newest.before(member.Status.Held) {
@@ -145,11 +146,12 @@ func worthHaving(members []Member) GTIDSet {
 
 // enoughRead checks that the readable members intersect every set of members that may have acknowledged a commit (doc.go). If the former
 // primary is not readable, that holds only if every existing volume is readable: a member that was away holds an old record, and the
-// members that this record names may not be the ones that acknowledged last.
+// members that this record names may not be the ones that acknowledged last. A member that is not read may have replaced a primary that is:
+// a user can make any the next one (force.go).
 func enoughRead(held Record, former []Member, leftBehind []string) string {
-	replicasRead, mayBeReplaced := 0, len(leftBehind) > 0 && held.mayBeReplacedWithout(former)
+	replicasRead := 0
 	for _, member := range former {
-		if held.isWhole(member, former) && !mayBeReplaced {
+		if held.isWhole(member, former) && len(leftBehind) == 0 {
 			return ""
 		}
 		if member.Name != held.FormerPrimary && held.Acknowledges(member.Name) && !member.Status.IsForgetful {
@@ -158,7 +160,7 @@ func enoughRead(held Record, former []Member, leftBehind []string) string {
 	}
 	switch {
 	case len(leftBehind) > 0:
-		return notRead(held, strings.Join(leftBehind, ", "), mayBeReplaced)
+		return notRead(held, former, strings.Join(leftBehind, ", "))
 	case held.lastPrimary() == "", held.RequiredAcks > 0 && replicasRead >= held.witnessesNeeded():
 		return ""
 	}
@@ -166,26 +168,15 @@ func enoughRead(held Record, former []Member, leftBehind []string) string {
 }
 
 // notRead explains that the members that spec.replicas does not include must be read.
-func notRead(held Record, members string, mayBeReplaced bool) string {
+func notRead(held Record, read []Member, members string) string {
 	former, all := held.lastPrimary(), "spec.replicas does not include these members"
 	switch {
 	case former == "":
 		return fmt.Sprintf("the retained volumes do not show which of them was the primary's, and %s: %s; raise spec.replicas so that all are read", all, members)
-	case mayBeReplaced:
+	case slices.ContainsFunc(read, func(member Member) bool { return held.isWhole(member, read) }):
 		return fmt.Sprintf("%s was the primary, and %s, which may have replaced it: %s; raise spec.replicas so that all are read", former, all, members)
 	}
 	return fmt.Sprintf("the data of the former primary %s was not read, and %s: %s; raise spec.replicas so that all are read, because one of them may have commits that are missing on the others", former, all, members)
-}
-
-// mayBeReplacedWithout reports whether the members that were not read are enough to have replaced the primary, also if the volumes of some
-// are gone since. They may have required more acknowledgements by then than this record says, and so fewer members.
-func (r Record) mayBeReplacedWithout(read []Member) bool {
-	unread := removed(r.InSync, r.lastPrimary())
-	for _, member := range read {
-		unread = removed(unread, member.Name)
-	}
-	r.RequiredAcks = max(r.RequiredAcks, FullAcks(len(r.InSync)))
-	return len(unread) > 0 && len(unread) >= r.witnessesNeeded()
 }
 
 // isWhole reports whether the member has everything that was ever acknowledged: it was the last primary. One that was being replaced must

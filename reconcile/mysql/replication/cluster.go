@@ -29,8 +29,11 @@ type Cluster struct {
 	WantsLease bool
 	// Limits are for how long a primary may be away before a replica takes over.
 	Limits Limits
-	// Request is the request of a user to replace a primary whose agent does not answer (Record.request); empty for none.
+	// Request is the request of a user to replace a primary whose agent does not answer (Record.names); empty for none.
 	Request string
+	// Force is the request of a user to make a member the primary although acknowledged commits may be missing there (force.go); empty for
+	// none.
+	Force string
 }
 
 // Durability is the policy for the time when too few replicas are left to acknowledge commits.
@@ -65,6 +68,8 @@ type Member struct {
 	// SilentFor is for how long this operator has seen that the member has stopped acknowledging under the very record (IsSilent); 0 if it
 	// does not answer, or has not stopped.
 	SilentFor time.Duration
+	// Had are the transactions that this operator has seen on a member that does not answer now; empty if it has not seen any.
+	Had GTIDSet
 	// UnfencedFor is for how long this operator has seen that the agent answers and the member has not stopped acknowledging, while a primary
 	// is replaced; otherwise 0.
 	UnfencedFor time.Duration
@@ -127,12 +132,14 @@ const (
 )
 
 // Note is a reason with its message. Blocked means that nothing changes until a user acts. Request is what a user may ask for in this
-// situation (Cluster.Request); empty for nothing.
+// situation (Cluster.Request), Force the same (Cluster.Force); empty for nothing. Refusal is why Cluster.Force does not hold, or not yet.
 type Note struct {
 	Reason  Reason
 	Message string
 	Blocked bool
 	Request string
+	Force   string
+	Refusal string
 }
 
 // Decide returns what must be true next.
@@ -234,7 +241,7 @@ func assignments(c Cluster) map[string]Assignment {
 		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Lease: c.lease(), LeaseSeconds: c.leaseSeconds(), Silent: c.silent(), Members: c.Replicas}
 	}
 	for _, member := range c.replicas() {
-		if member.Status == nil || c.Record.before(member.held()) {
+		if member.Status == nil || c.Record.before(member.held()) || !member.Status.keepsWhatIsForgotten(c.Record) {
 			continue
 		}
 		all[member.Name] = Assignment{

@@ -80,9 +80,11 @@ func (c Cluster) closes(former Member) (within int, waits string) {
 func (c Cluster) loses() string {
 	primary, _ := c.member(c.Record.lastPrimary())
 	switch {
+	case c.Record.FormerPrimary != "" && !c.canChoose() && c.forcing() != "":
+		return "not known: " + c.forcing()
 	case c.Record.RequiredAcks == 0:
 		return "not known: acknowledged commits may be on " + primary.Name + " alone"
-	case !primary.hasReported():
+	case !primary.HasReported():
 		return "no acknowledged commit; " + primary.Name + " does not say whether it has others: it keeps a copy of them when it is back"
 	}
 	alone := c.alone(primary)
@@ -96,7 +98,7 @@ func (c Cluster) loses() string {
 func (c Cluster) alone(member Member) GTIDSet {
 	own := member.Status.Received.Union(member.Status.Executed).Union(member.Status.Pending)
 	for _, other := range c.Members {
-		if other.Name != member.Name && other.hasReported() {
+		if other.Name != member.Name && other.HasReported() {
 			own = own.Subtract(other.Status.Received)
 		}
 	}
@@ -155,7 +157,7 @@ func (c Cluster) Evidence() []Evidence {
 		if member.Status != nil {
 			one.take(*member.Status)
 		}
-		if member.hasReported() {
+		if member.HasReported() {
 			one.Lacks, one.Alone = counts.Subtract(member.Status.Received).Count(), c.alone(member).Count()
 		}
 		all = append(all, one)

@@ -23,8 +23,8 @@ import (
 // replacePrimary begins to replace a primary that has lost its data, if enough members answer. why says what it has lost.
 func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 	decision.Scale = max(c.Scale, c.Replicas) // a user may bring members back that must answer
-	if _, problem := c.whyNotReplaced(); problem != "" {
-		decision.Note = &Note{Reason: ReasonPrimaryDataLost, Message: why + "; no replica takes over: " + problem, Blocked: true}
+	if _, problem := c.whyNotReplaced(); problem != "" && !c.mayForce() {
+		decision.Note = c.withForce(&Note{Reason: ReasonPrimaryDataLost, Message: why + "; no replica takes over: " + problem, Blocked: true})
 		return decision
 	}
 	decision = c.fence(decision, why)
@@ -45,28 +45,30 @@ func (c Cluster) replaceDown(decision Decision) Decision {
 	if problem == "" && down != "" {
 		_, problem = c.soonest()
 	}
-	if problem != "" {
+	switch {
+	case c.mayForce():
+		return c.fence(decision, cmp.Or(down, gone)+", and a user asked for another one")
+	case problem != "":
 		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: cmp.Or(down, gone) + "; no replica takes over: " + problem}
+		if _, unsafe := c.whyNotReplaced(); unsafe != "" {
+			decision.Note = c.withForce(decision.Note)
+		}
 		return decision
-	}
-	if down == "" && !c.isRequested() {
+	case down == "" && !c.isRequested():
 		message := gone + ", so the operator cannot know whether it still runs; a replica can take over without the loss of an acknowledged commit"
-		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: message, Request: c.Record.request()}
+		decision.Note = &Note{Reason: ReasonPrimaryDown, Message: message, Request: c.Record.names(c.Record.Primary)}
 		return decision
 	}
 	return c.fence(decision, cmp.Or(down, gone+", and a user asked for it"))
 }
 
-// request is what a user asks for to replace the last primary of this very record, whose agent does not answer.
-func (r Record) request() string {
-	return fmt.Sprintf("%s.%d.%d", r.lastPrimary(), r.Epoch, r.Revision)
-}
+// isRequested reports whether a user asks to replace the primary of this record.
+func (c Cluster) isRequested() bool { return c.asks(c.Request, c.Record.lastPrimary()) }
 
-// isRequested reports whether a user asks to replace the primary of this record, or has asked so under the one before it.
-func (c Cluster) isRequested() bool {
-	before := c.Record
-	before.Epoch, before.Revision = before.Epoch-1, before.Revision-1
-	return c.Request == c.Record.request() || c.Record.FormerPrimary != "" && c.Request == before.request()
+// mayForce reports whether a user asks for another primary, and can have it.
+func (c Cluster) mayForce() bool {
+	named, isForced := c.forced()
+	return isForced && c.whyNotForced(named) == "" && c.heldLater() == ""
 }
 
 // fence returns the first record of a replacement. why says what is wrong with the primary.
@@ -121,9 +123,6 @@ func (c Cluster) holdsStart() bool {
 	}
 	return candidate.Status.Received.Subtract(candidate.Status.Executed).Count() <= mostUnapplied
 }
-
-// adoptInstead is what a user can do where no replica may take over by itself.
-const adoptInstead = "delete this resource and apply it again: the operator adopts the data of the members"
 
 // ownAmong explains that a member alone has transactions that were made on it, which would spread if it took over; empty if none has. Its
 // agent may still have to judge whether they change a row.
@@ -182,7 +181,8 @@ func handOver(c Cluster) Decision {
 	}
 	decision.Assignments = fences(c)
 	former, _ := c.member(c.Record.FormerPrimary)
-	if decision.Note = c.notClosed(former); decision.Note != nil {
+	if note := c.notClosed(former); note != nil {
+		decision.Note = c.withForce(note)
 		return decision
 	}
 	chosen, witnesses, note := c.successor()
@@ -194,8 +194,12 @@ func handOver(c Cluster) Decision {
 		decision.Record = c.Record.resumed()
 		decision.Note = c.Record.replacing("it is back, and continues")
 	default:
-		decision.Note = note
-		return decision
+		var isForced bool
+		if decision.Record, isForced = c.force(); !isForced {
+			decision.Note = c.withForce(note)
+			return decision
+		}
+		decision.Note = c.Record.replacing(c.forcing())
 	}
 	decision.Assignments = nil
 	return decision
@@ -203,7 +207,7 @@ func handOver(c Cluster) Decision {
 
 // successor chooses the new primary among the witnesses. note says what that waits for; nil if one is chosen.
 func (c Cluster) successor() (chosen string, witnesses []Member, note *Note) {
-	witnesses = c.witnesses(func(member Member) bool { return member.hasReported() && member.Status.IsSilent(c.Record) })
+	witnesses = c.witnesses(func(member Member) bool { return member.HasReported() && member.Status.IsSilent(c.Record) })
 	problem := c.tooFew(witnesses)
 	if late := c.notFenced(); problem == "" && len(late) > 0 {
 		problem = "members that answer, and may still acknowledge: " + strings.Join(late, ", ")
@@ -213,7 +217,7 @@ func (c Cluster) successor() (chosen string, witnesses []Member, note *Note) {
 	}
 	chosen, undecided := electFrom(c.Record.FormerPrimary, c.bySuitability(witnesses))
 	if undecided = cmp.Or(undecided, ownAmong(witnesses)); undecided != "" {
-		note = c.Record.replacing("no member can: " + undecided + ". To continue, bring " + c.Record.FormerPrimary + " back with its data, or " + adoptInstead)
+		note = c.Record.replacing("no member can: " + undecided + ". To continue, bring " + c.Record.FormerPrimary + " back with its data")
 		note.Blocked = true
 		return "", nil, note
 	}
@@ -224,7 +228,7 @@ func (c Cluster) successor() (chosen string, witnesses []Member, note *Note) {
 func (c Cluster) notClosed(former Member) *Note {
 	isLate := former.Status == nil && former.UnheardFor >= LostAfter || former.UnfencedFor >= LostAfter
 	hasLostData := !c.Record.Acknowledges(c.Record.FormerPrimary) // its agent does not let it take writes
-	if hasLostData || former.isClosedUnder(c.Record) || c.leaseHasEnded() || isLate && c.isRequested() {
+	if hasLostData || former.isClosedUnder(c.Record) || c.leaseHasEnded() || isLate && (c.isRequested() || c.mayForce()) {
 		return nil
 	}
 	return c.waitsForClosed(isLate)
@@ -239,7 +243,7 @@ func (c Cluster) waitsForClosed(isLate bool) *Note {
 		return c.Record.replacing(fmt.Sprintf("%s, or %d seconds must pass, after which it has certainly stopped by itself", waits, roundUp(c.Record.leaseLimit())))
 	case isLate:
 		note := c.Record.replacing(waits)
-		note.Request = c.Record.request()
+		note.Request = c.Record.names(c.Record.FormerPrimary)
 		return note
 	}
 	return c.Record.replacing(waits)
@@ -253,7 +257,7 @@ func (m Member) isClosedUnder(record Record) bool {
 // isBack reports whether the former primary, which is closed, has everything that was ever acknowledged. One that came back without its
 // data may have an older copy of it by now, and the members that would show that may not answer.
 func (c Cluster) isBack(former Member) bool {
-	if !c.Record.Acknowledges(former.Name) || !former.hasReported() || former.Status.Origin != OriginMember || !former.Status.IsSilent(c.Record) {
+	if !c.Record.Acknowledges(former.Name) || !former.HasReported() || former.Status.Origin != OriginMember || !former.Status.IsSilent(c.Record) {
 		return false
 	}
 	return c.Record.isWhole(former, c.formerMembers())
@@ -299,7 +303,7 @@ func (c Cluster) notFenced() []string {
 	var names []string
 	for _, member := range c.Members {
 		mayAcknowledge := member.Name != c.Record.FormerPrimary && c.Record.Acknowledges(member.Name)
-		if mayAcknowledge && member.hasReported() && member.Status.speaksOurProtocol() && !member.Status.IsSilent(c.Record) && member.UnfencedFor < fenceWait {
+		if mayAcknowledge && member.HasReported() && member.Status.speaksOurProtocol() && !member.Status.IsSilent(c.Record) && member.UnfencedFor < fenceWait {
 			names = append(names, member.Name)
 		}
 	}
@@ -310,7 +314,7 @@ func (c Cluster) notFenced() []string {
 func fences(c Cluster) map[string]Assignment {
 	all := map[string]Assignment{}
 	for _, member := range c.Members {
-		if member.Status == nil {
+		if member.Status == nil || !member.Status.keepsWhatIsForgotten(c.Record) {
 			continue
 		}
 		all[member.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RoleReplica, Boot: member.Status.Boot, InSync: c.Record.Acknowledges(member.Name), SourcePort: c.Port, Events: c.eventsFor(*member.Status)}
@@ -320,7 +324,7 @@ func fences(c Cluster) map[string]Assignment {
 
 // chosenRecord makes the member the primary. The others that were read stay in sync. What the record promises is what they have.
 func (c Cluster) chosenRecord(chosen string, witnesses []Member) Record {
-	next := Record{Epoch: c.Record.Epoch, Primary: chosen}.after(c.Record)
+	next := Record{Epoch: c.Record.Epoch, Primary: chosen, ForcedEpoch: c.Record.ForcedEpoch}.after(c.Record)
 	all, holders := worthHaving(witnesses), 0
 	for _, member := range witnesses {
 		next.InSync = added(next.InSync, member.Name)

@@ -118,7 +118,7 @@ func matching(c Cluster) *Matching {
 	}
 	var hollow, doubtful GTIDSet
 	for _, member := range c.replicas() {
-		if !member.hasReported() {
+		if !member.HasReported() {
 			continue
 		}
 		doubtful = doubtful.Union(member.Status.Received.Subtract(member.Status.Hollow))

@@ -146,10 +146,10 @@ func roundUp(long time.Duration) int { return int((long + time.Second - 1) / tim
 func seconds(count int) time.Duration { return time.Duration(count) * time.Second }
 
 // forgot reports whether the primary may have lost what it had when it was chosen: it has not accepted its role since then, and flushes its
-// volume before it does.
+// volume before it does. A user may make a member the primary that has lost something before: it leads alone.
 func forgot(primary Member, record Record) bool {
 	status := primary.Status
-	return status != nil && status.IsForgetful && status.Held.FormerPrimary != "" && status.Held.Epoch == record.Epoch
+	return status != nil && status.IsForgetful && status.Held.FormerPrimary != "" && status.Held.Epoch == record.Epoch && (record.ForcedEpoch != record.Epoch || len(record.InSync) > 1)
 }
 
 // lostItsData reports whether the primary's data is new although the Record says that it had data. InSync is empty only between the
@@ -166,11 +166,11 @@ func (s Status) confirmed() bool { return s.Assignment != nil && s.Assignment.Bo
 // before (sync_binlog), so crash recovery brings all of it back.
 func (c Cluster) wentBack(primary Member) (lacks GTIDSet, has string) {
 	status := primary.Status
-	if !primary.hasReported() || status.State != StateWaiting || status.Writable || status.confirmed() {
+	if !primary.HasReported() || status.State != StateWaiting || status.Writable || status.confirmed() {
 		return GTIDSet{}, ""
 	}
 	for _, replica := range c.replicas() {
-		if !replica.hasReported() {
+		if !replica.HasReported() {
 			continue
 		}
 		lacks = replica.Status.Received.Subtract(status.Received.Union(status.Pending)).OfServer(status.ServerUUID)

@@ -32,11 +32,12 @@ func nextRecord(c Cluster) Record {
 	return c.Record
 }
 
-// outdate makes a request to replace the primary invalid once the primary answers. Otherwise it would hold for the next time when it does
+// outdate makes a request for another primary invalid once the primary answers. Otherwise it would hold for the next time when it does
 // not.
 func outdate(c Cluster) Record {
 	next := c.Record
-	if status := c.primaryStatus(); status != nil && status.State != StateStarting && c.isRequested() {
+	_, isForced := c.forced()
+	if status := c.primaryStatus(); status != nil && status.State != StateStarting && (c.isRequested() || isForced) {
 		next.Revision++
 	}
 	return next

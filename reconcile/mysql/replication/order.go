@@ -56,7 +56,7 @@ func (a Assignment) contradicts(last *Assignment) bool {
 // not part of it. Those agents keep the assignment without such a field, which would contradict every assignment sent to them.
 func (a Assignment) terms() Assignment {
 	a.Protocol, a.Cluster, a.Boot, a.CopyLimit, a.Members, a.ConfirmedAt, a.Events = 0, "", "", 0, 0, 0, nil
-	a.Record.Joining, a.Record.LeaseSeconds = nil, 0
+	a.Record.Joining, a.Record.LeaseSeconds, a.Record.ForcedEpoch = nil, 0, 0
 	return a
 }
 
@@ -81,6 +81,7 @@ func (a Assignment) Followed(now Status) bool {
 	if now.Protocol < Protocol {
 		a.Cluster, a.SourceAddress, a.Lease = now.Assignment.Cluster, now.Assignment.SourceAddress, now.Assignment.Lease
 		a.LeaseSeconds, a.Record.LeaseSeconds = now.Assignment.LeaseSeconds, now.Assignment.Record.LeaseSeconds
+		a.Record.ForcedEpoch = now.Assignment.Record.ForcedEpoch
 	}
 	a.ConfirmedAt = now.Assignment.ConfirmedAt
 	if a.mustConfirm(now) {

@@ -27,6 +27,12 @@ import (
 // speaksOurProtocol reports whether the operator can rely on what the member's agent reports.
 func (s *Status) speaksOurProtocol() bool { return s != nil && s.Protocol == Protocol }
 
+// keepsWhatIsForgotten reports whether the member's agent keeps what a forced primary lacks. Those of protocol 8 would drop it.
+func (s *Status) keepsWhatIsForgotten(under Record) bool {
+	const since = 9
+	return under.ForcedEpoch == 0 || s.Protocol >= since
+}
+
 // otherProtocolNote returns a note about the members whose agents speak another protocol; nil if there are none.
 func otherProtocolNote(c Cluster) *Note {
 	var older, newer []string

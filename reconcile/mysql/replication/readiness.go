@@ -111,7 +111,7 @@ func (c Cluster) whyNotReplaced() (Reason, string) {
 	}
 	for _, member := range c.Members {
 		if member.Status != nil && member.Status.State == StateErrant && c.Record.Acknowledges(member.Name) {
-			return ReasonErrantMember, member.Name + " has errant transactions, which would spread if it took over. Do not rebuild it: it may have the only copy of a commit. To continue with these transactions, " + adoptInstead
+			return ReasonErrantMember, member.Name + " has errant transactions, which would spread if it took over. Do not rebuild it: it may have the only copy of a commit"
 		}
 	}
 	witnesses := c.witnesses(answers)
@@ -125,4 +125,4 @@ func (c Cluster) whyNotReplaced() (Reason, string) {
 }
 
 // answers reports whether the member's agent and mysqld answer, in this release's protocol.
-func answers(member Member) bool { return member.hasReported() && member.Status.speaksOurProtocol() }
+func answers(member Member) bool { return member.HasReported() && member.Status.speaksOurProtocol() }

@@ -33,6 +33,9 @@ type Record struct {
 	// LeaseSeconds means that the primary takes writes only while it has a lease for RequiredAcks replicas, which lasts for so many seconds at
 	// most after the last evidence that it leads (lease.go). 0 means that it may lead without a lease.
 	LeaseSeconds int `json:"leaseSeconds,omitempty"`
+	// ForcedEpoch is the epoch of the last primary that may have lacked acknowledged commits, because a user made it the primary (force.go); 0
+	// for none.
+	ForcedEpoch int64 `json:"forcedEpoch,omitempty"`
 }
 
 // LongestGTIDs limits, in bytes, how much a status repeats of a GTID set. The API server accepts no object of more than 1.5 MiB, and the
@@ -52,7 +55,7 @@ func (r Record) ReplicasInSync() []string { return removed(r.InSync, r.Primary) 
 
 // Equal reports whether two records are the same.
 func (r Record) Equal(other Record) bool {
-	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks && r.LeaseSeconds == other.LeaseSeconds &&
+	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks && r.LeaseSeconds == other.LeaseSeconds && r.ForcedEpoch == other.ForcedEpoch &&
 		slices.Equal(r.InSync, other.InSync) && slices.Equal(r.Joining, other.Joining)
 }
 

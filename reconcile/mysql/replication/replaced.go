@@ -18,6 +18,10 @@ func IsReplaced(last *Assignment, next Assignment) bool {
 		last.Acks > 0
 }
 
+// Forgets reports whether the primary of this record may lack commits that a primary of the epoch has acknowledged (force.go). Then what
+// that one has alone must not be dropped.
+func (r Record) Forgets(epoch int64) bool { return epoch < r.ForcedEpoch }
+
 // errantStep is the step of a member that does not replicate and has transactions that its primary does not have.
 func errantStep(a Assignment, local Observed, errant GTIDSet) Step {
 	switch {

@@ -23,7 +23,11 @@ func (w *world) flush(m *simulated) {
 
 // acknowledge records that a client has got the answer to its commit. No client waits for transactions without content.
 func (w *world) acknowledge(n int) {
-	if !w.hollow.has(n) {
+	switch {
+	case w.hollow.has(n):
+	case w.isForgotten(n):
+		w.surrender.forgotten.add(n)
+	default:
 		w.acked.add(n)
 	}
 }

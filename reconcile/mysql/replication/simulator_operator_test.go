@@ -41,7 +41,7 @@ func (w *world) operate() {
 }
 
 func (w *world) beginPass(p *pass) {
-	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Limits: w.limits(), Durability: w.policy, Request: w.request, WantsLease: w.wantsLease}
+	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Limits: w.limits(), Durability: w.policy, Request: w.request, Force: w.surrender.request, WantsLease: w.wantsLease}
 	version := w.version
 	if p.stale {
 		seen.Record, version = w.stale, -1
@@ -127,7 +127,12 @@ func (w *world) records(p *pass, next Record) {
 		if m := w.named(w.record.FormerPrimary); m != nil && m.deaf {
 			w.ranOn = true
 		}
-		w.forsake(w.stale.FormerPrimary)
+		if p.seen.Request != "" || p.seen.Force != "" {
+			w.forsake(w.stale.FormerPrimary)
+		}
+		if w.record.ForcedEpoch > w.stale.ForcedEpoch {
+			w.surrenders()
+		}
 		w.letGhostsGo()
 	}
 	*p = pass{}
@@ -135,7 +140,7 @@ func (w *world) records(p *pass, next Record) {
 
 // forsake notes that a former primary, which another member has replaced at a user's request, may take writes until it learns of that.
 func (w *world) forsake(former string) {
-	if m := w.named(former); m != nil && w.request != "" && w.record.Primary != former {
+	if m := w.named(former); m != nil && w.record.Primary != former {
 		m.runsOn = true
 	}
 }
@@ -341,6 +346,8 @@ func (w *world) round() {
 // help simulates a user who does what the operator's note asks for.
 func (w *world) help() {
 	switch {
+	case w.note != nil && w.note.Force != "" && w.surrender.isLikely:
+		w.surrender.request = w.note.Force
 	case w.note == nil || !w.note.Blocked:
 	case w.note.Reason == ReasonRecordOutdated:
 		w.recreate()
@@ -363,7 +370,7 @@ func (w *world) repair() {
 func (w *world) rebuild() {
 	primary := w.named(w.record.Primary)
 	for _, m := range w.members {
-		if !w.isReplaced || primary == nil || m.agent.status.State != StateErrant || w.record.Acknowledges(m.name) || w.madeAll(m, primary) {
+		if !w.isReplaced || primary == nil || m.agent.status.State != StateErrant || w.record.Acknowledges(m.name) || !w.surrender.isLikely && w.madeAll(m, primary) {
 			continue
 		}
 		w.say("%s: a user rebuilds it", m.name)

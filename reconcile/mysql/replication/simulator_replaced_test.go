@@ -12,8 +12,10 @@ func (w *world) recordReplaced(m *simulated, local *Observed, under Version) {
 	case m.sql.connected && m.sql.sql:
 		m.vol.replaced = nil
 		return
+	case former.isForced:
+		return
 	case !former.isKnown && m.sql.readOnly && under == m.vol.held.Version():
-		m.vol.replaced = &formerPrimary{isKnown: true}
+		m.vol.replaced = &formerPrimary{epoch: former.epoch, isKnown: true}
 		m.logged().each(func(n int) {
 			if w.ledger[n].uuid == m.uuid {
 				m.vol.replaced.had.add(n)
@@ -64,6 +66,8 @@ func (w *world) mayStart(m *simulated) bool {
 		return false
 	case order != nil && order.Role == RolePrimary && order.Boot == m.agent.status.Boot:
 		return true
+	case m.vol.replaced != nil && m.vol.replaced.isForced:
+		return true
 	case m.vol.replaced == nil:
 		return m.vol.last == nil || m.vol.last.Acks == 0
 	case order == nil || m.vol.held.Primary == "":
@@ -82,7 +86,7 @@ func (w *world) cutTail(m *simulated, has GTIDSet) {
 	if rest < 0 || w.random.IntN(4) == 0 {
 		return
 	}
-	former := formerPrimary{isKnown: true}
+	former := formerPrimary{epoch: m.vol.replaced.epoch, isKnown: true}
 	m.logged().each(func(n int) {
 		if w.ledger[n].uuid == m.uuid {
 			former.had.add(n)
@@ -94,9 +98,7 @@ func (w *world) cutTail(m *simulated, has GTIDSet) {
 		}
 		former.setAside.add(one.number)
 	}
-	if lost := former.setAside.both(w.acked); !lost.empty() {
-		w.violated("%s cuts off its acknowledged transactions %v", m.name, w.set(lost))
-	}
+	w.drops(m, former.setAside, "it cuts them off")
 	m.vol.replaced = &former
 	w.newUUID(m)
 	if w.random.IntN(8) == 0 {

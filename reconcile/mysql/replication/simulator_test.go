@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -28,7 +29,7 @@ const events = 3000
 func TestSimulatedClustersKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	if *simulatorSeed != 0 {
-		simulate(t, *simulatorSeed)
+		simulate(t, *simulatorSeed, newWorld(*simulatorSeed))
 		return
 	}
 	const lanes = 4
@@ -36,16 +37,15 @@ func TestSimulatedClustersKeepTheirPromises(t *testing.T) {
 		t.Run(fmt.Sprintf("lane %d", lane), func(t *testing.T) {
 			t.Parallel()
 			for seed := lane + 1; seed <= *simulatorSeeds && !t.Failed(); seed += lanes {
-				simulate(t, seed)
+				simulate(t, seed, newWorld(seed))
 			}
 		})
 	}
 }
 
 // simulate simulates one cluster with this seed.
-func simulate(t *testing.T, seed uint64) {
+func simulate(t *testing.T, seed uint64, w *world) {
 	t.Helper()
-	w := newWorld(seed)
 	for range events {
 		w.happen()
 		w.check()
@@ -57,8 +57,8 @@ func simulate(t *testing.T, seed uint64) {
 		w.settle()
 	}
 	if w.violation != "" {
-		t.Errorf("seed %d, after %d events: %s\nrepeat with -run TestSimulated -simulator-seed=%d\nrecord %+v, %d wanted, scale %d\nlast events:\n%s",
-			seed, w.counted, w.violation, seed, w.record, w.replicas, w.scale, w.history())
+		t.Errorf("seed %d, after %d events: %s\nrepeat with -run %s -simulator-seed=%d\nrecord %+v, %d wanted, scale %d\nlast events:\n%s",
+			seed, w.counted, w.violation, strings.Split(t.Name(), "/")[0], seed, w.record, w.replicas, w.scale, w.history())
 	}
 }
 
@@ -104,8 +104,9 @@ type world struct {
 	isReplaced bool
 	// request is a user's request to replace a primary that does not answer; empty for none. ranOn means that one may have run on after that:
 	// members that were not read may have what it sent them.
-	request string
-	ranOn   bool
+	request   string
+	ranOn     bool
+	surrender surrender
 
 	operator pass
 	// wantsLease and isPaused are what the user wants. silences is what the operator remembers.
@@ -228,6 +229,7 @@ func (w *world) anyMember() *simulated { return w.members[w.random.IntN(len(w.me
 func (w *world) happen() {
 	w.counted++
 	w.isolate()
+	w.giveUpOthers()
 	if w.random.IntN(w.calm) == 0 {
 		w.fault()
 		return
@@ -451,7 +453,7 @@ func (w *world) giveUp() {
 	}
 	w.say("%s: deaf to the operator, and a user asks to replace it", primary.name)
 	primary.deaf = true
-	w.request, w.ranOn = w.record.request(), true
+	w.request, w.ranOn = w.record.names(primary.name), true
 }
 
 // stopApplier stops a replica's applier, as a user does. The replica receives a write behind it, and then the primary's Pod may be

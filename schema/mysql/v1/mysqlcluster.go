@@ -230,6 +230,8 @@ type MySQLClusterStatus struct {
 	Primary string `json:"primary,omitempty"`
 	// FormerPrimary names a primary that is replaced, until another member is chosen.
 	FormerPrimary string `json:"formerPrimary,omitempty"`
+	// ForcedEpoch is the last epoch in which a user made a member the primary that may lack acknowledged commits; 0 for none.
+	ForcedEpoch int64 `json:"forcedEpoch,omitempty"`
 	// Epoch counts the changes of Primary; it only rises.
 	Epoch int64 `json:"epoch,omitempty"`
 	// Revision counts the records that were written. It only rises: with every change of one of these fields, and of anything else in the
@@ -295,6 +297,11 @@ type Takeover struct {
 	// Unacknowledged are the GTIDs of the transactions that only the former primary had, and that no client was told had succeeded. Its volume
 	// keeps a copy of them. It is empty if there are none, or until the former primary is back.
 	Unacknowledged string `json:"unacknowledged,omitempty"`
+	// Kept are the GTIDs of the transactions that the next primary had when a user made it the primary: all others may be lost. It is empty
+	// unless a user did so. Lost are the GTIDs that the operator had seen on other members, and that the next primary lacked. Both are cut
+	// at 4 KiB.
+	Kept string `json:"kept,omitempty"`
+	Lost string `json:"lost,omitempty"`
 }
 
 // Durations says how long a complete takeover took, and for how long clients could not write, if that is known.
