@@ -35,7 +35,7 @@ func Life() (string, error) {
 func (s state) livingIn(life string) state {
 	isBeingReplaced := s.Replaced != nil && (s.Last == nil || !s.Last.Acknowledge)
 	if s.Life != "" && s.Life != life && s.HeldRole == replication.RoleReplica && !isBeingReplaced {
-		s.IsForgetful = true
+		s.IsForgetful, s.ForgotUnder = true, s.Held.Version()
 	}
 	s.Life = life
 	return s

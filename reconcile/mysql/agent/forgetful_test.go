@@ -46,13 +46,17 @@ func TestAMachineThatFailsMakesAReplicaForgetful(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			layout := newLayout(t)
-			kept := state{Life: test.former, HeldRole: test.role, IsForgetful: test.before}
+			held := replication.Record{Epoch: 2, Revision: 7}
+			kept := state{Life: test.former, HeldRole: test.role, IsForgetful: test.before, Held: held}
 			if err := saveState(layout.stateFile(), kept); err != nil {
 				t.Fatal(err)
 			}
 			got, err := recordLife(layout, kept, "boot/pod", logr.Discard())
 			if stored := stateOf(t, layout); err != nil || got.IsForgetful != test.forgets || got.Life != "boot/pod" || stored.IsForgetful != test.forgets || stored.Life != "boot/pod" {
 				t.Errorf("the state is %+v, stored is %+v: %v", got, stored, err)
+			}
+			if forgets := test.forgets && !test.before; (got.ForgotUnder == held.Version()) != forgets {
+				t.Errorf("it says that it has forgotten under %+v", got.ForgotUnder)
 			}
 		})
 	}

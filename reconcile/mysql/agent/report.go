@@ -13,7 +13,7 @@ import (
 // reportKept copies the state on the volume into the report. The caller must hold the lock or be the only user of the agent.
 func (a *Agent) reportKept() {
 	a.status.Origin, a.status.Held, a.status.HeldRole, a.status.Last = a.kept.Data, a.kept.Held, a.kept.HeldRole, a.kept.Last
-	a.status.IsForgetful, a.status.SetAside = a.kept.IsForgetful, a.kept.SetAside
+	a.status.IsForgetful, a.status.ForgotUnder, a.status.SetAside = a.kept.IsForgetful, a.kept.ForgotUnder, a.kept.SetAside
 	a.status.TablesWithoutRows = nil
 	if a.kept.TablesWithoutRows != nil {
 		some := a.kept.TablesWithoutRows.Tables.First(reportedTables)

@@ -70,6 +70,9 @@ func (a *Agent) keepForgetful(isForgetful bool) error {
 	}
 	kept := a.kept
 	kept.IsForgetful = isForgetful
+	if isForgetful {
+		kept.ForgotUnder = kept.Held.Version()
+	}
 	return a.storeState(kept)
 }
 

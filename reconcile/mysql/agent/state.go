@@ -35,6 +35,8 @@ type state struct {
 	// acknowledged.
 	Life        string `json:"life,omitempty"`
 	IsForgetful bool   `json:"forgetful,omitempty"`
+	// ForgotUnder is the record that the member held when it last may have lost some.
+	ForgotUnder replication.Version `json:"forgotUnder,omitzero"`
 	// LeasedUnder is the last record under which this member had a lease as the primary (supervisor.Lease); zero if it never had one.
 	LeasedUnder replication.Version `json:"leasedUnder,omitzero"`
 	// Replaced is set from when another member replaces this one as the primary until this one follows it.

@@ -146,7 +146,7 @@ func (r *reconciler) confirmFirst(ctx context.Context, client *reconcile.Client,
 func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Record, seen *observed) {
 	for i := range seen.members {
 		member := &seen.members[i]
-		isUnfenced := record.FormerPrimary != "" && member.Status != nil && !member.Status.IsSilent(record)
+		isUnfenced := record.FormerPrimary != "" && member.Status != nil && !member.IsFenced(record)
 		if isUnfenced {
 			member.UnfencedFor = r.memory.failures.Waited(key, unfenced(member.Name), seen.now)
 		} else {

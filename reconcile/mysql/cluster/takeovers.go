@@ -93,7 +93,7 @@ func hasContinued(status v1.MySQLClusterStatus, now time.Time) bool {
 		return false
 	}
 	last := status.Takeovers[len(status.Takeovers)-1]
-	return last.Epoch == status.Epoch && last.To == last.From && now.Sub(last.StartTime.Time) < continuesFor
+	return last.Epoch == status.Epoch && last.To == last.From && last.Epoch != status.ForcedEpoch && now.Sub(last.StartTime.Time) < continuesFor
 }
 
 // hurriesFor is for how long passes hurry while a primary is replaced.

@@ -44,9 +44,9 @@ func (c Cluster) whyNotForced(member Member) string {
 		return problem
 	}
 	for _, other := range c.formerMembers() {
-		isFit := c.whyUnfit(other) == "" && !other.isStuck() || !other.Status.speaksOurProtocol()
+		isFit := (c.whyUnfit(other) == "" || c.mayContinue(other)) && !other.isStuck() || !other.Status.speaksOurProtocol()
 		if isFit && hasMore(other, member) {
-			return other.Name + " has all that " + member.Name + " has, and more"
+			return other.Name + " has all that " + member.Name + " has, and more" + c.stopsNever(other)
 		}
 	}
 	return ""
@@ -57,6 +57,14 @@ func hasMore(member, than Member) bool {
 	more := worthHaving([]Member{member}).Subtract(than.Status.Received)
 	hasRows := member.Status.KnownTablesWithoutRows().Empty() && !than.Status.KnownTablesWithoutRows().Empty()
 	return (!more.Empty() || hasRows) && member.Status.Received.Contains(worthHaving([]Member{than}))
+}
+
+// stopsNever is what a user can do about a member that answers and has not stopped acknowledging for long; empty for any other.
+func (c Cluster) stopsNever(member Member) string {
+	if !member.Status.speaksOurProtocol() || c.Record.FormerPrimary != "" && member.UnfencedFor >= fenceWait {
+		return "; it does not stop acknowledging: delete its Pod"
+	}
+	return ""
 }
 
 // isStuck reports whether the member cannot apply all that it has received.
@@ -125,7 +133,7 @@ func (c Cluster) whyForceWaits(named Member) string {
 	case len(late) == 0:
 		return ""
 	}
-	return "these members must stop acknowledging commits and taking writes first: " + strings.Join(late, ", ")
+	return "these members must stop acknowledging commits and taking writes first: " + strings.Join(late, ", ") + c.stopsNever(named)
 }
 
 // unfenced names the members that answer and have not stopped acknowledging, or have not closed as the former primary. The choice waits for
@@ -133,9 +141,8 @@ func (c Cluster) whyForceWaits(named Member) string {
 func (c Cluster) unfenced(named Member) []string {
 	var names []string
 	for _, member := range c.Members {
-		isFenced := member.Status.IsSilent(c.Record) && (member.Name != c.Record.FormerPrimary || member.isClosedUnder(c.Record))
 		isDue := member.Name == named.Name || member.UnfencedFor < fenceWait && c.isAwaited(member)
-		if answers(member) && !isFenced && isDue {
+		if answers(member) && !member.IsFenced(c.Record) && isDue {
 			names = append(names, member.Name)
 		}
 	}
@@ -147,13 +154,12 @@ func (c Cluster) isAwaited(member Member) bool {
 	return member.Name != c.Record.FormerPrimary || c.Record.Acknowledges(member.Name)
 }
 
-// forcedRecord makes the member the primary. Members in sync that were read, and have nothing in addition, stay in sync. If the member may
-// have lost something before, it leads alone: it is not taken for one that has lost what it was chosen with (forgot).
+// forcedRecord makes the member the primary. Members in sync that were read, and have nothing in addition, stay in sync.
 func (c Cluster) forcedRecord(named Member) Record {
 	next := Record{Epoch: c.Record.Epoch, Primary: named.Name, InSync: []string{named.Name}, ForcedEpoch: c.Record.Epoch}.after(c.Record)
 	holders := 0
 	for _, member := range c.witnesses(func(member Member) bool { return answers(member) && member.Status.IsSilent(c.Record) }) {
-		if named.Status.IsForgetful || member.Name == named.Name || !named.Status.Received.Contains(member.Status.Received) {
+		if member.Name == named.Name || !named.Status.Received.Contains(member.Status.Received) {
 			continue
 		}
 		next.InSync = added(next.InSync, member.Name)
@@ -173,7 +179,7 @@ func (c Cluster) withForce(note *Note) *Note {
 		if with.Refusal = c.whyForceWaits(named); with.Refusal != "" {
 			with.Refusal = "a user asks for " + named.Name + ": " + with.Refusal
 		}
-		if c.whyNotForced(named) == "" {
+		if c.whyNotForced(named) == "" && c.stopsNever(named) == "" {
 			return &with
 		}
 	}
@@ -186,10 +192,14 @@ func (c Cluster) withForce(note *Note) *Note {
 	return &with
 }
 
-// forceable names the members that a user can make the primary: first those whose appliers work, and that have all rows.
+// forceable names the members that a user can make the primary: first those that have stopped acknowledging, whose appliers work, and that
+// have all rows.
 func (c Cluster) forceable() []string {
 	members := slices.DeleteFunc(slices.Clone(c.Members), func(member Member) bool { return c.whyNotForced(member) != "" })
 	rank := func(member Member) (rank int) {
+		if c.stopsNever(member) != "" {
+			rank += 4
+		}
 		if member.Status.State == StateBroken {
 			rank += 2
 		}

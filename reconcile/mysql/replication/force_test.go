@@ -126,7 +126,10 @@ func TestAUserCannotForceWhatWouldLoseMore(t *testing.T) {
 		"it is the former primary": {
 			forcing(away(fencedFromDown(t, 3, 1), 1).hears(0, StateCatchingUp, stopped(under)), "db-0.1.1"), "db-0 was the primary"},
 		"the former primary has just answered, after the end of its lease": {
-			forcing(answersLate(t), "db-2.2.2"), "must stop acknowledging commits and taking writes first: db-0"},
+			forcing(answersLate(t), "db-2.2.2"), "db-0 has all that db-2 has, and more"},
+		"the former primary has just answered, and has as much": {
+			forcing(answersLate(t).with(func(c *Cluster) { c.Members[0].Status.Received = c.Members[2].Status.Received }), "db-2.2.2"),
+			"must stop acknowledging commits and taking writes first: db-0"},
 		"another one has more, and its agent is of another release": {
 			forcing(away(fencedFromDown(t, 3, 1), 0).hears(1, StateReplicating, acking, has("A:1-12"), func(_ *testing.T, s *Status) { s.Protocol-- }), "db-2.1.1"),
 			"db-1 has all that db-2 has, and more"},
@@ -139,6 +142,11 @@ func TestAUserCannotForceWhatWouldLoseMore(t *testing.T) {
 		"another one has the rows that it lacks": {
 			forcing(away(fencedFromDown(t, 4, 1), 0, 3).hears(1, StateCatchingUp, stopped(fencing(1, "db-0", "db-1", "db-2", "db-3")), lackingRows), "db-1.1.1"),
 			"db-2 has all that db-1 has, and more"},
+		"it never stops acknowledging": {
+			forcing(lastOfThreeFenced(t), "db-2.1.1").hears(2, StateReplicating, acking).with(func(c *Cluster) { c.Members[2].UnfencedFor = fenceWait }),
+			"first: db-2; it does not stop acknowledging: delete its Pod"},
+		"the former primary has more, and does not stop taking writes": {
+			forcing(answersLate(t).with(func(c *Cluster) { c.Members[0].UnfencedFor = LostAfter }), "db-2.2.2"), "db-0 has all that db-2 has, and more; it does not stop"},
 		"the former primary is back with its real volume": {
 			forcing(lostAndFound(t), "db-1.1.1"), "db-0 has all that db-1 has, and more"},
 	} {
@@ -196,6 +204,10 @@ func TestTheOperatorOffersToForce(t *testing.T) {
 			away(chosenForgets(t), 0, 2), "db-1.2.3"},
 		"the former primary has just answered": {
 			answersLate(t), ""},
+		"one that has stopped acknowledging": {
+			away(fencedFromDown(t, 4, 1), 0, 3).hears(1, StateReplicating, acking).with(func(c *Cluster) { c.Members[1].UnfencedFor = LostAfter }), "db-2.2.2"},
+		"the user has named one that does not stop": {
+			forcing(away(fencedFromDown(t, 4, 1), 0, 3).hears(1, StateReplicating, acking).with(func(c *Cluster) { c.Members[1].UnfencedFor = LostAfter }), "db-1.1.1"), "db-2.2.2"},
 		"all members answer": {
 			healthy(t, 3, 0).hears(0, StateStarting, down), ""},
 		"the primary has lost its data":         {away(lostPrimary(t, 3, 1), 1), "db-2.1.1"},
@@ -242,22 +254,18 @@ func TestWhatIsLost(t *testing.T) {
 	}
 }
 
-// TestAForcedPrimaryMayHaveForgotten what it acknowledged as a replica: the user knows.
+// TestAForcedPrimaryMayHaveForgotten what it acknowledged before it was chosen: the user knows. What it had then must be there.
 func TestAForcedPrimaryMayHaveForgotten(t *testing.T) {
 	t.Parallel()
 	s := away(healthy(t, 3, 1), 0, 1)
 	fence := fencing(1, "db-0", "db-1", "db-2")
 	s.c.Record = Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: []string{"db-2"}, ForcedEpoch: 2}
-	s.hears(2, StateCatchingUp, holding(fence), forgetfulMember)
+	s.hears(2, StateCatchingUp, holding(rec(1, 1, "db-0", "db-1", "db-2")), forgetfulMember, holding(fence))
 	wantRecord(t, s, s.c.Record)
-	promised := s.c
-	promised.Record.InSync, promised.Record.RequiredAcks = []string{"db-1", "db-2"}, 1
-	if note := Decide(promised).Note; note == nil || note.Reason != ReasonPrimaryDataLost {
-		t.Errorf("it has lost what it was chosen with, which the record promises: %+v", note)
-	}
 	if order, found := Decide(s.c).Assignments["db-2"]; !found || order.Role != RolePrimary {
 		t.Errorf("the operator assigns %+v", order)
 	}
+	wantNote(t, s.hears(2, StateCatchingUp, holding(fence), forgetfulMember), ReasonPrimaryDataLost, true, "db-2 was chosen as the primary")
 }
 
 // TestAgentsThatWouldDropWhatAForcedPrimaryLacksAreNotAsked: those of protocol 8.

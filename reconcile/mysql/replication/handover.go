@@ -254,6 +254,12 @@ func (m Member) isClosedUnder(record Record) bool {
 	return m.Status.speaksOurProtocol() && m.Status.Closed != nil && *m.Status.Closed == record.Version()
 }
 
+// IsFenced reports whether a member has stopped acknowledging under a record without a primary and, if it is the former primary, takes no
+// writes.
+func (m Member) IsFenced(under Record) bool {
+	return m.Status.IsSilent(under) && (m.Name != under.FormerPrimary || m.isClosedUnder(under))
+}
+
 // isBack reports whether the former primary, which is closed, has everything that was ever acknowledged. One that came back without its
 // data may have an older copy of it by now, and the members that would show that may not answer.
 func (c Cluster) isBack(former Member) bool {

@@ -47,7 +47,7 @@ func lackingRows(_ *testing.T, s *Status) {
 	s.TablesWithoutRows = &Tables{Named: []Table{{"shop", "carts", "MyISAM"}}}
 }
 
-func forgetfulMember(_ *testing.T, s *Status) { s.IsForgetful = true }
+func forgetfulMember(_ *testing.T, s *Status) { s.IsForgetful, s.ForgotUnder = true, s.Held.Version() }
 
 func TestDecideReplacesAPrimaryThatLostItsData(t *testing.T) {
 	t.Parallel()

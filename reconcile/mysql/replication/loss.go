@@ -146,10 +146,10 @@ func roundUp(long time.Duration) int { return int((long + time.Second - 1) / tim
 func seconds(count int) time.Duration { return time.Duration(count) * time.Second }
 
 // forgot reports whether the primary may have lost what it had when it was chosen: it has not accepted its role since then, and flushes its
-// volume before it does. A user may make a member the primary that has lost something before: it leads alone.
+// volume before it does. A user may make a member the primary that has lost something before.
 func forgot(primary Member, record Record) bool {
 	status := primary.Status
-	return status != nil && status.IsForgetful && status.Held.FormerPrimary != "" && status.Held.Epoch == record.Epoch && (record.ForcedEpoch != record.Epoch || len(record.InSync) > 1)
+	return status != nil && status.IsForgetful && status.Held.FormerPrimary != "" && status.Held.Epoch == record.Epoch && status.ForgotUnder == status.Held.Version()
 }
 
 // lostItsData reports whether the primary's data is new although the Record says that it had data. InSync is empty only between the
