@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -28,6 +29,7 @@ func set(t *testing.T, text string) replication.GTIDSet {
 func TestTheConditionSaysHowToForceAPrimary(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 3)
+	s.seen.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: strings.Repeat("no node ", 2000)}}
 	for name, test := range map[string]struct {
 		note replication.Note
 		says []string
@@ -36,6 +38,8 @@ func TestTheConditionSaysHowToForceAPrimary(t *testing.T) {
 			replication.Note{Message: "db-0 is down", Force: "db-2.1.7"}, []string{"db-0 is down. If the data", "annotate mysqlcluster db " + AnnotationForcePrimary + "=db-2.1.7 --overwrite"}},
 		"the rest is long": {
 			replication.Note{Message: strings.Repeat("db-0 is down ", 1000), Force: "db-2.1.7"}, []string{"db-0 is down", AnnotationForcePrimary + "=db-2.1.7 --overwrite"}},
+		"what Kubernetes says is long": {
+			replication.Note{Message: "db-0 is down", Request: "db-0.1.7"}, []string{"db-0 is down; ", AnnotationReplacePrimary + "=db-0.1.7 --overwrite"}},
 		"a user has named another one": {
 			replication.Note{Message: "db-0 is down", Refusal: "a user asks for db-1: db-1 does not answer", Force: "db-2.1.7"},
 			[]string{"db-0 is down; a user asks for db-1: db-1 does not answer. If", "=db-2.1.7 --overwrite"}},

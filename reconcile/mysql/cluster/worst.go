@@ -60,17 +60,19 @@ func (r passResult) note() *report.Problem {
 	if r.decision.Note == nil {
 		return nil
 	}
-	note, n, more := r.decision.Note, children.NamesOf(r.cluster), ""
+	note, n, commands := r.decision.Note, children.NamesOf(r.cluster), ""
+	message := note.Message
 	if note.Request != "" {
-		more = r.lostPod() + ". If its node is down for certain, run: " + annotateCommand(n, AnnotationReplacePrimary, note.Request)
-	}
-	if note.Refusal != "" {
-		more += "; " + note.Refusal
+		message += r.lostPod()
+		commands = ". If its node is down for certain, run: " + annotateCommand(n, AnnotationReplacePrimary, note.Request)
 	}
 	if note.Force != "" {
-		more += ". If the data of the other members is lost for good, run: " + annotateCommand(n, AnnotationForcePrimary, note.Force)
+		commands += ". If the data of the other members is lost for good, run: " + annotateCommand(n, AnnotationForcePrimary, note.Force)
 	}
-	message := report.Brief(note.Message, report.LongestMessage-len(more)-len("…")) + more
+	if note.Refusal != "" {
+		message += "; " + note.Refusal
+	}
+	message = report.Brief(message, report.LongestMessage-len(commands)-len("…")) + commands
 	return &report.Problem{Reason: string(r.decision.Note.Reason), Message: message, Stalled: r.decision.Note.Blocked}
 }
 
