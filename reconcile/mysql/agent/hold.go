@@ -13,8 +13,9 @@ const (
 	// Pod. firstHeld is for how long in all.
 	firstNewsWithin = 15 * time.Second
 	firstHeld       = time.Minute
-	// choiceWithin is how long the choice of another primary may take. If it takes longer, it may depend on what this member has.
-	choiceWithin = 8 * time.Second
+	// choiceWithin is how long the choice of another primary may take. If it takes longer, it may depend on what this member has. A start that
+	// does not wait for the choice costs a copy of all data.
+	choiceWithin = 20 * time.Second
 	// cutTimeout bounds an attempt to cut.
 	cutTimeout = time.Minute
 )

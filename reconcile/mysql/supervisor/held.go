@@ -12,8 +12,8 @@ import (
 // supervisor holds the start of a mysqld to which clients could write until the agent knows who leads.
 
 const (
-	// HoldLimit bounds for how long the supervisor waits for the agent.
-	HoldLimit = 10 * time.Second
+	// HoldLimit bounds for how long the supervisor waits for the agent. On a busy machine, another member may lead only after ten seconds.
+	HoldLimit = 30 * time.Second
 	// LeaseHoldLimit is that limit after the lease of mysqld has ended. Until the operator confirms it, this member may neither take writes
 	// nor serve reads. So it waits for the network, and for the operator.
 	LeaseHoldLimit = 10 * time.Minute
