@@ -205,6 +205,7 @@ func TestARestoredMemberLacksRowsMysqld(t *testing.T) {
 	m := startRealMember(t, ca)
 	m.leads(t, 1, 0)
 	root := m.open(t, "root", "root's", nil, ca)
+	m.until(t, "the primary has looked at its tables, and looks again in an hour", func() bool { return m.agent.Status().OtherEngines != nil })
 	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.log (id INT) ENGINE=MyISAM")
 	m.agent.mu.Lock()
 	kept := m.agent.kept
