@@ -31,10 +31,9 @@ func Life() (string, error) {
 
 // livingIn returns the state for a life of the member. mysqld writes its relay log without flushing it (sync_relay_log), and the operating
 // system flushes it later. So a replica whose machine or volume has failed may have lost transactions that it has acknowledged. A primary
-// flushes its binary log with every commit. So does one that was replaced, until it may acknowledge commits of another.
+// flushes its binary log with every commit.
 func (s state) livingIn(life string) state {
-	isBeingReplaced := s.Replaced != nil && (s.Last == nil || !s.Last.Acknowledge)
-	if s.Life != "" && s.Life != life && s.HeldRole == replication.RoleReplica && !isBeingReplaced {
+	if s.Life != "" && s.Life != life && s.HeldRole == replication.RoleReplica && !s.HasLed {
 		s.IsForgetful, s.ForgotUnder = true, s.Held.Version()
 	}
 	s.Life = life

@@ -20,12 +20,16 @@ func TestAMachineThatFailsMakesAReplicaForgetful(t *testing.T) {
 	replica, primary := replication.RoleReplica, replication.RolePrimary
 	t.Run("another boot, of a primary that was replaced: it acknowledges no commits of another yet", func(t *testing.T) {
 		t.Parallel()
-		fenced := state{Life: "former/pod", HeldRole: replica, Held: replication.Record{Epoch: 2, FormerPrimary: "db-0"}, Replaced: &replaced{}}
-		if got := fenced.livingIn("boot/pod"); got.IsForgetful {
-			t.Errorf("it is forgetful: %+v", got)
+		led := state{Life: "former/pod", HeldRole: primary, Held: replication.Record{Epoch: 1, Primary: "db-0"}}
+		fenced := led.accepting(replication.Assignment{Role: replica, Record: replication.Record{Epoch: 2, FormerPrimary: "db-0"}})
+		follows := fenced.accepting(replication.Assignment{Role: replica, Record: replication.Record{Epoch: 2, Primary: "db-1", Joining: []string{"db-0"}}})
+		for _, now := range []state{fenced, follows} {
+			if got := now.livingIn("boot/pod"); got.IsForgetful {
+				t.Errorf("it is forgetful: %+v", got)
+			}
 		}
-		fenced.Held.Primary, fenced.Last = "db-1", &replication.Assignment{Role: replica, Acknowledge: true}
-		if got := fenced.livingIn("boot/pod"); !got.IsForgetful {
+		acknowledges := follows.accepting(replication.Assignment{Role: replica, Acknowledge: true, Record: replication.Record{Epoch: 2, Primary: "db-1", InSync: []string{"db-0", "db-1"}}})
+		if got := acknowledges.livingIn("boot/pod"); !got.IsForgetful {
 			t.Errorf("it may have acknowledged commits: %+v", got)
 		}
 	})

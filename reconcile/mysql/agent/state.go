@@ -35,6 +35,8 @@ type state struct {
 	// acknowledged.
 	Life        string `json:"life,omitempty"`
 	IsForgetful bool   `json:"forgetful,omitempty"`
+	// HasLed means that the member was the primary, and that no assignment since allowed it to acknowledge. Then all that it has is on disk.
+	HasLed bool `json:"hasLed,omitempty"`
 	// ForgotUnder is the record that the member held when it last may have lost some.
 	ForgotUnder replication.Version `json:"forgotUnder,omitzero"`
 	// LeasedUnder is the last record under which this member had a lease as the primary (supervisor.Lease); zero if it never had one.
@@ -63,6 +65,7 @@ func (s state) accepting(next replication.Assignment) state {
 	if next.Role == replication.RoleReplica && next.Record.Primary != "" {
 		s.Events = next.Events
 	}
+	s.HasLed = (s.HasLed || s.HeldRole == replication.RolePrimary) && !next.Acknowledge
 	s.Held, s.HeldRole, s.Last = next.Record, next.Role, &next
 	return s
 }
