@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 )
@@ -20,23 +19,11 @@ type surrender struct {
 
 func TestSimulatedClustersKeepWhatAForcedPrimaryLacks(t *testing.T) {
 	t.Parallel()
-	if *simulatorSeed != 0 {
-		w := newWorld(*simulatorSeed)
+	simulateAll(t, *simulatorSeeds/4, func(seed uint64) *world {
+		w := newWorld(seed)
 		w.surrender.isLikely = true
-		simulate(t, *simulatorSeed, w)
-		return
-	}
-	const lanes = 4
-	for lane := range uint64(lanes) {
-		t.Run(fmt.Sprintf("lane %d", lane), func(t *testing.T) {
-			t.Parallel()
-			for seed := lane + 1; seed <= *simulatorSeeds/4 && !t.Failed(); seed += lanes {
-				w := newWorld(seed)
-				w.surrender.isLikely = true
-				simulate(t, seed, w)
-			}
-		})
-	}
+		return w
+	})
 }
 
 // giveUpOthers makes a user ask for a member that is left, or change his mind. Members that were deaf may answer again after that.

@@ -74,6 +74,11 @@ type volume struct {
 	replaced *formerPrimary
 	// leasedUnder is the last record under which it had a lease.
 	leasedUnder Version
+	// isForgetful means that it may have lost what it had acknowledged, and forgotUnder is the record that it held then.
+	isForgetful bool
+	forgotUnder Version
+	// hasLed means that it was the primary, and was not allowed to acknowledge since.
+	hasLed bool
 }
 
 // formerPrimary is what a member that was replaced as the primary in an epoch had, if isKnown, and what of that was set aside. isForced
@@ -128,6 +133,8 @@ type sidecar struct {
 	knownHost  string
 	knownEpoch int64
 	errant     GTIDSet
+	recall     GTIDSet
+	recallHost string
 	judged     transactions
 	since      int
 	shortSince int
@@ -159,10 +166,12 @@ type simulated struct {
 	heard int
 	// ghost is what a lost volume held. It counts for the record's promise until the member leaves the record.
 	ghost transactions
-	// isLost means that its volume was lost since it is in the record. isBroken means that mysqld cannot start.
+	// isLost means that its volume was lost since it is in the record, and no copy has replaced it. isBroken means that mysqld cannot start.
 	isLost, isBroken bool
 	// runsOn means that it may take writes although another member has replaced it.
 	runsOn bool
+	// unread is what it may have of a former primary, if it was not read when another member took over from that one.
+	unread transactions
 }
 
 func newSimulated(ordinal int) *simulated {
@@ -315,6 +324,7 @@ func (w *world) look(m *simulated) {
 	local := Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: m.vol.origin, Server: w.serverOf(m), CredentialsCurrent: a.pointed,
 		DisconnectedFor: time.Duration(w.clock-a.heard) * time.Second, HeldRole: m.vol.role, Unassigned: time.Duration(w.clock-a.since) * time.Second,
+		IsForgetful: m.mustLookAtSource(),
 	}
 	if a.assignment != nil && a.assignment.SourceHost == a.knownHost && a.assignment.Record.Epoch == a.knownEpoch {
 		local.Known, local.Errant = a.known, a.errant
@@ -323,13 +333,14 @@ func (w *world) look(m *simulated) {
 		local.Source = w.sourceOf(m, *local.Assignment)
 	}
 	w.judge(m, &local)
+	w.remember(m, local)
 	w.recordReplaced(m, &local, under)
 	step := NextStep(local)
 	w.imagine(m, local)
 	if local.Source != nil && local.Source.Err == "" {
 		a.known, a.knownHost, a.knownEpoch, a.errant = local.Source, local.Assignment.SourceHost, local.Assignment.Record.Epoch, step.Errant
 	}
-	if !w.primaryLost && !w.ranOn && local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow)).Empty() {
+	if !w.primaryLost && !w.ranOn && local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow.union(m.unread))).Empty() {
 		w.violated("%s counts as errant while it replicates: %s", m.name, step.Message)
 	}
 	if order := a.assignment; order != nil && order.Role == RolePrimary && m.writable() {
@@ -398,7 +409,7 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 		State: step.State, Message: step.Message, NeedsCopy: step.NeedsCopy, Assignment: a.assignment, Boot: a.status.Boot, Protocol: Protocol,
 		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, ObservedUnder: under, Silent: silent,
 		Executed: seen.Executed, Received: seen.Executed.Union(seen.Channel.Retrieved), Writable: !seen.SuperReadOnly,
-		Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, ConnectedReplicas: clients, AcksShortSeconds: w.clock - a.shortSince,
+		IsForgetful: m.vol.isForgetful, ForgotUnder: m.vol.forgotUnder, Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, ConnectedReplicas: clients, AcksShortSeconds: w.clock - a.shortSince,
 		Acknowledging: seen.Channel.AckActive || seen.ReplicaAcks && (seen.Channel.IO != "No" || a.assignment != nil && !a.assignment.Acknowledge), LagSeconds: seen.Channel.LagSeconds,
 	}
 	if seen.SuperReadOnly {
@@ -435,6 +446,7 @@ func (m *simulated) assign(next Assignment) bool {
 	}
 	m.agent.confirmed = max(m.agent.confirmed, int(next.Confirmed()))
 	next.ConfirmedAt = 0
+	m.vol.hasLed = (m.vol.hasLed || m.vol.role == RolePrimary) && !next.Acknowledge
 	m.vol.held, m.vol.role, m.vol.last = next.Record, next.Role, &next
 	m.agent.assignment, m.agent.status.Assignment = &next, &next
 	m.agent.status.Held, m.agent.status.HeldRole, m.agent.status.Last = next.Record, next.Role, &next
@@ -584,10 +596,11 @@ func (w *world) clone(m *simulated) {
 	if !dropped.empty() {
 		w.violated("a copy replaces %s although %s does not have its transactions %v", m.name, donor.name, w.set(dropped))
 	}
-	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last, replaced: m.vol.replaced}
+	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last, replaced: m.vol.replaced, hasLed: m.vol.hasLed}
 	kept.executed = m.vol.executed
 	if w.random.IntN(4) > 0 {
 		kept.executed, kept.data, kept.purged, kept.copied, kept.replaced = donor.vol.executed, donor.vol.data, donor.vol.executed, true, nil
+		m.isLost = false
 	}
 	m.vol, m.ghost = kept, transactions{}
 	m.sql = server{start: m.sql.start}

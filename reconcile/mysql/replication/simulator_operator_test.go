@@ -127,6 +127,7 @@ func (w *world) records(p *pass, next Record) {
 		if m := w.named(w.record.FormerPrimary); m != nil && m.deaf {
 			w.ranOn = true
 		}
+		w.leaveUnread(w.stale.FormerPrimary)
 		if p.seen.Request != "" || p.seen.Force != "" {
 			w.forsake(w.stale.FormerPrimary)
 		}
@@ -145,11 +146,25 @@ func (w *world) forsake(former string) {
 	}
 }
 
+// leaveUnread notes what members may have of a former primary that were not read for the choice of the next one.
+func (w *world) leaveUnread(former string) {
+	replaced := w.named(former)
+	if replaced == nil || w.record.Primary == "" || w.record.Primary == former {
+		return
+	}
+	for _, m := range w.members {
+		if !w.record.Acknowledges(m.name) {
+			m.unread = m.unread.union(m.vol.has()).union(replaced.logged())
+		}
+	}
+}
+
 func (w *world) letGhostsGo() {
 	for _, m := range w.members {
 		if !w.record.Acknowledges(m.name) {
-			m.ghost, m.isLost = transactions{}, false
+			m.ghost = transactions{}
 		}
+		m.isLost = m.isLost && w.record.Allows(m.name)
 	}
 }
 
@@ -199,7 +214,7 @@ func (w *world) arrive() {
 		w.match(late.to, *late.match)
 		return
 	}
-	if m := late.to; m.agent.up && m.pod && !m.deaf && m.assign(late.says) {
+	if m := late.to; m.agent.up && m.pod && !m.deaf && !late.says.Followed(m.agent.status) && m.assign(late.says) {
 		w.say("%s: accepts a late assignment: %+v", m.name, late.says)
 	}
 }
@@ -298,11 +313,12 @@ func (w *world) settle() {
 	w.mayWrite = maxTransactions
 	repair := w.random.IntN(2) * 100
 	for n := range 600 {
+		w.roll(events + n + 1)
 		if n == repair {
 			w.repair()
 		}
 		w.round()
-		blocked := w.isReplaced && w.replicas == mostMembers && w.note != nil &&
+		blocked := w.isReplaced && w.replicas == len(w.members) && w.note != nil &&
 			(w.note.Reason == ReasonAdoptionBlocked || w.note.Reason == ReasonPrimaryDataLost && w.record.RequiredAcks == 0)
 		if w.violation != "" || blocked || w.strong() && w.acknowledgesAWrite() {
 			return
@@ -317,42 +333,54 @@ func (w *world) acknowledgesAWrite() bool {
 	w.write()
 	for range 20 {
 		w.round()
+		if n < len(w.ledger) && w.acked.has(n) {
+			return true
+		}
 	}
-	return n < len(w.ledger) && w.acked.has(n)
+	return false
 }
 
-// round gives every part a few turns. A user raises the number of replicas if the operator waits for that.
+// round gives every part a few turns.
 func (w *world) round() {
-	w.pass(1)
-	w.arrive()
-	for range 2 * (len(w.members) + 4) {
-		w.operate()
-		w.help()
-	}
-	for _, m := range w.members {
-		w.kubelet(m)
-		w.turn(m)
-		w.turn(m)
-		w.receive(m)
-		w.receive(m)
-		m.apply()
-		w.check()
+	for i, step := range w.steps() {
+		step()
+		if i%memberSteps == 0 {
+			w.check()
+		}
 	}
 	if w.random.IntN(20) == 0 {
 		w.write()
 	}
 }
 
+// memberSteps is how many steps a member takes in a round.
+const memberSteps = 6
+
+// steps are those of a round. A user raises the number of replicas if the operator waits for that.
+func (w *world) steps() []func() {
+	steps := []func(){func() { w.pass(1) }, w.arrive}
+	for range 2 * (len(w.members) + 4) {
+		steps = append(steps, func() { w.operate(); w.help() })
+	}
+	for _, m := range w.members {
+		turn, receive := func() { w.turn(m) }, func() { w.receive(m) }
+		steps = append(steps, func() { w.kubelet(m) }, turn, turn, receive, receive, m.apply)
+	}
+	return steps
+}
+
 // help simulates a user who does what the operator's note asks for.
 func (w *world) help() {
 	switch {
+	case w.isUnaided:
+		return
 	case w.note != nil && w.note.Force != "" && w.surrender.isLikely:
 		w.surrender.request = w.note.Force
 	case w.note == nil || !w.note.Blocked:
 	case w.note.Reason == ReasonRecordOutdated:
 		w.recreate()
-		w.replicas, w.note = mostMembers, nil
-	case w.replicas < mostMembers:
+		w.replicas, w.note = len(w.members), nil
+	case w.replicas < len(w.members):
 		w.replicas++
 		w.operator, w.note = pass{}, nil
 	}

@@ -2,5 +2,8 @@
 
 package replication
 
-// defaultSeeds takes a few seconds.
-const defaultSeeds = 2000
+const (
+	// defaultSeeds and defaultPairs take less than a minute together.
+	defaultSeeds = 20_000
+	defaultPairs = 500
+)
