@@ -116,6 +116,15 @@ failover_rounds := 1
 test-failover: image mysql-image cluster ## kill, hang, freeze and cut off the primary while clients write and read, and check what they saw
 	$(on_cluster) go run ./test/bench/failover -rounds $(failover_rounds) -faults kill,stop,freeze,partition
 
+# A part of this is in test-unit. All pairs of faults take hours.
+.PHONY: simulate
+simulate: ## run the replication simulator: N random clusters, and PAIRS pairs of faults in five clusters [N=1000000 PAIRS=0, which means all]
+	go test -count=1 -timeout=24h ./reconcile/mysql/replication -run='^(TestSimulated|TestAPairOfFaults)' -simulator-seeds=$(or $(N),20000) -explore-pairs=$(or $(PAIRS),5000)
+
+.PHONY: test-mutants
+test-mutants: ## break each rule of replication in turn, and check that a test notices: about an hour
+	go run ./test/mutants
+
 # Linters that need types would analyse all of Kubernetes for devcluster/kubernetes: more than ten minutes.
 .PHONY: lint
 lint: ## check style, import rules, shell scripts, and that generated files are up to date

@@ -1,0 +1,148 @@
+package main
+
+// never and neverSo replace a case of a switch, and a condition.
+const (
+	never   = "case false:"
+	neverSo = "if false {"
+)
+
+// mutants are the rules that are broken, each in one place.
+func mutants() []mutant {
+	var all []mutant
+	for _, some := range [][]mutant{promises(), takeovers(), leases(), orders(), members(), dataOfFormerPrimaries(), adoption()} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+// promises are how many copies the record promises, and who counts.
+func promises() []mutant {
+	const file = "nextrecord.go"
+	return []mutant{
+		{"a member leaves under an old assignment", file, "if !status.speaksOurProtocol() || status.ObservedUnder != c.Record.Version() {\n\t\treturn c.Record\n\t}\n\tfor", "if !status.speaksOurProtocol() {\n\t\treturn c.Record\n\t}\n\tfor"},
+		{"a member leaves before the primary locks it out", file, "if soon || !slices.Contains(status.Silent, name) {", "if soon {"},
+		{"a member leaves, and the promise stays", file, "return next.promising(min(next.RequiredAcks, holders))", "return next"},
+		{"commits in progress do not count when a member leaves", file, "holders := c.holders(next, status.Executed.Union(status.Pending))\n\t\tisWeaker", "holders := c.holders(next, status.Executed)\n\t\tisWeaker"},
+		{"a short lease stays when a member leaves", file, "next.LeaseSeconds = LongLeaseSeconds // it may", "next.LeaseSeconds += 0 // it may"},
+		{"a member that may acknowledge leaves for a copy", file, "return status.speaksOurProtocol() && !status.Acknowledging && (status", "return status.speaksOurProtocol() && (status"},
+		{"a lost replica leaves although others are needed", file, "return others >= c.Record.RequiredAcks", "return true"},
+		{"the promise rises under an old assignment", file, "status.State != StateWriting || status.ObservedUnder != c.Record.Version() {\n\t\treturn c.Record\n\t}\n\tnext := c.Record\n\t// A number", "status.State != StateWriting {\n\t\treturn c.Record\n\t}\n\tnext := c.Record\n\t// A number"},
+		{"the promise rises before the replicas have everything", file, "if enforced > c.Record.RequiredAcks && c.holders(c.Record, status.Executed.Union(status.Pending)) >= enforced {", "if enforced > c.Record.RequiredAcks {"},
+		{"commits in progress do not count when the promise rises", file, "c.holders(c.Record, status.Executed.Union(status.Pending)) >= enforced", "c.holders(c.Record, status.Executed) >= enforced"},
+		{"the promise rises to what is about to be lowered", file, "return min(s.AcksEnforced, s.Assignment.Acks)", "return s.AcksEnforced"},
+		{"a member is admitted that may acknowledge", file, "&& member.Status.IsSilent(c.Record) {\n\t\t\treturn c.Record.joining", "&& member.Status != nil {\n\t\t\treturn c.Record.joining"},
+		{"a member that is not observed to be silent counts as silent", file, "s.ObservedUnder == under.Version() && !s.Acknowledging &&", "s.ObservedUnder == under.Version() &&"},
+		{"a member counts as silent under an old assignment", file, "return s.speaksOurProtocol() && s.ObservedUnder == under.Version() &&", "return s.speaksOurProtocol() &&"},
+		{"a member joins before it replicates", file, "&& slices.Contains(c.Record.Joining, member.Name) && follows(member, c.Record) {", "&& slices.Contains(c.Record.Joining, member.Name) {"},
+		{"the promise falls without the user's permission", file, "if !short || !c.Durability.Continue ||", "if !short ||"},
+		{"the primary asks for fewer acknowledgements than promised", "cluster.go", "return max(c.Record.RequiredAcks, min(full, c.Durability.Least), min(full, possible, connected))", "return max(min(full, c.Durability.Least), min(full, possible, connected))"},
+		{"the last replicas leave while commits wait for them", "cluster.go", "if primary.Status.AcksEnforced > FullAcks(c.Replicas) {", neverSo},
+	}
+}
+
+// takeovers are how a new primary is chosen.
+func takeovers() []mutant {
+	const file = "handover.go"
+	return []mutant{
+		{"one member too few is read", "record.go", "return len(removed(r.InSync, r.lastPrimary())) - r.RequiredAcks + 1", "return len(removed(r.InSync, r.lastPrimary())) - r.RequiredAcks"},
+		{"the new primary promises what only some members hold", file, "if member.Name != chosen && member.Status.Received.Contains(all) {", "if member.Name != chosen {"},
+		{"members that were not read stay in sync", file, "next.InSync = added(next.InSync, member.Name)\n\t\tif member.Name != chosen", "next.InSync = c.Record.InSync\n\t\tif member.Name != chosen"},
+		{"a member is chosen while the former primary may take writes", file, "return c.waitsForClosed(isLate)\n}", "return nil\n}"},
+		{"a member is chosen after some time without a request", file, "|| isLate && (c.isRequested() || c.mayForce()) {", "|| isLate {"},
+		{"the former primary is closed under an old record", file, "m.Status.Closed != nil && *m.Status.Closed == record.Version()", "m.Status.Closed != nil"},
+		{"the former primary continues without its data", file, "return c.Record.isWhole(former, c.formerMembers())", "return true"},
+		{"the former primary continues with new data", file, "|| former.Status.Origin != OriginMember || !former.Status.IsSilent(c.Record) {", "|| !former.Status.IsSilent(c.Record) {"},
+		{"the former primary continues while others may acknowledge", file, "c.isBack(former) && len(c.notFenced()) == 0:", "c.isBack(former):"},
+		{"members that may acknowledge are read", file, "return member.HasReported() && member.Status.IsSilent(c.Record) })\n\tproblem", "return member.HasReported() })\n\tproblem"},
+		{"a member with new data is a witness", file, "&& member.Status.Origin == OriginMember && !member.Status.IsForgetful {", "&& !member.Status.IsForgetful {"},
+		{"a member that has forgotten is a witness", file, "&& member.Status.Origin == OriginMember && !member.Status.IsForgetful {", "&& member.Status.Origin == OriginMember {"},
+		{"a lost primary counts as in sync", file, "decision.Record.InSync = removed(decision.Record.InSync, c.Record.Primary)", "decision.Record.InSync = removed(decision.Record.InSync, \"\")"},
+		{"what one member alone has made spreads", file, "if len(members) > 1 && !own.Empty() {", neverSo},
+		{"a member is chosen that lacks something", "appoint.go", "if member.Status.Received.Contains(all) {\n\t\t\tholders", "if !all.Empty() {\n\t\t\tholders"},
+		{"a crashed primary is replaced by the last replica", "loss.go", "len(c.witnesses(answers)) > c.Record.RequiredAcks\n", "len(c.witnesses(answers)) >= c.Record.RequiredAcks\n"},
+		{"an empty primary continues", "loss.go", "primary.Status.Origin.unused() && len(record.InSync) > 0", "false"},
+		{"a primary that went back in time continues", "loss.go", "if !lacks.Empty() {\n\t\t\treturn lacks, replica.Name", "if false {\n\t\t\treturn lacks, replica.Name"},
+		{"a forced primary leaves no mark", "force.go", "ForcedEpoch: c.Record.Epoch}.after", "ForcedEpoch: c.Record.ForcedEpoch}.after"},
+		{"the next primary removes the mark", file, "ForcedEpoch: c.Record.ForcedEpoch}.after", "ForcedEpoch: 0}.after"},
+	}
+}
+
+// leases are for how long a primary may lead that does not answer.
+func leases() []mutant {
+	const file = "lease.go"
+	return []mutant{
+		{"a lease counts from the first silent member", file, "return silent[first]\n", "return silent[len(silent)-1+0*first]\n"},
+		{"a lease ends at once", file, "c.Record.LeaseSeconds > 0 && c.silentFor() >= c.Record.leaseLimit()", "c.Record.LeaseSeconds > 0 && c.silentFor() > 0"},
+		{"a replica's silence shortens a lease that the operator confirms", file, "if !restsOnReplicas(c.Record.LeaseSeconds) || !member.Status.IsSilent(c.Record) {", "if !member.Status.IsSilent(c.Record) {"},
+		{"the operator confirms a lease that rests on replicas", file, "func (a Assignment) Confirmed() time.Duration {\n\tif restsOnReplicas(a.LeaseSeconds) {", "func (a Assignment) Confirmed() time.Duration {\n\tif false {"},
+		{"a lease is recorded under an old assignment", file, "status.State != StateWriting || status.ObservedUnder != next.Version() {", "status.State != StateWriting {"},
+		{"a lease is recorded for fewer replicas", file, "order.Lease < acks || lease == nil || lease.Needs < acks ||", "lease == nil ||"},
+		{"a short lease is recorded that the operator confirms", file, "|| !lease.IsHeard || lease.Lasts > order.Lasts() {", "|| lease.Lasts > order.Lasts() {"},
+		{"a shorter lease is recorded than the primary has", file, "|| !lease.IsHeard || lease.Lasts > order.Lasts() {", "|| !lease.IsHeard {"},
+		{"a lease becomes longer without a record", file, "next.LeaseSeconds = max(next.LeaseSeconds, c.wantedLease())", "next.LeaseSeconds = max(next.LeaseSeconds, 0)"},
+		{"a lease for fewer replicas keeps a stronger promise", "record.go", "if acks == 0 || acks > r.RequiredAcks {", "if acks == 0 {"},
+		{"a primary that continues keeps its lease", "handover.go", "r.Primary, r.FormerPrimary, r.LeaseSeconds = r.FormerPrimary, \"\", 0", "r.Primary, r.FormerPrimary = r.FormerPrimary, \"\""},
+	}
+}
+
+// orders are which assignments a member accepts.
+func orders() []mutant {
+	const file = "order.go"
+	return []mutant{
+		{"a member accepts an earlier revision", file, "case offered.before(held):", never},
+		{"a member accepts another primary of an epoch", file, "offered.Epoch == held.Epoch && held.Primary != \"\" && offered.Primary != held.Primary:", "false:"},
+		{"a member accepts two assignments of a revision", file, "case next.contradicts(last):", never},
+		{"a member accepts an assignment for an earlier start", file, "case next.Boot != boot:", never},
+		{"another assignment of a revision needs no record", file, "if told && member.Status != nil && next.contradicts(member.Status.Last) {", "if told && false {"},
+		{"a member with a later record is ignored", file, "if c.Record.before(member.held()) {\n\t\t\treturn member.Name", "if false {\n\t\t\treturn member.Name"},
+	}
+}
+
+// members are what a member does on its own mysqld.
+func members() []mutant {
+	const file = "step.go"
+	return []mutant{
+		{"a primary opens after a restart without the operator", file, "case server.isClosed() && a.Boot != local.Boot:", never},
+		{"a new primary drops its relay log", file, "if server.Channel.running() || server.Channel.unapplied(server.Executed) {\n\t\treturn drain(server, StatePromoting)", "if server.Channel.running() {\n\t\treturn drain(server, StatePromoting)"},
+		{"a new source replaces a relay log that is not applied", file, "case channel.unapplied(server.Executed) && channel.SQL == \"Yes\":\n\t\treturn Step{Verb: VerbNone", "case false:\n\t\treturn Step{Verb: VerbNone"},
+		{"a replica that may not acknowledge does", file, "case !a.Acknowledge && server.mayAcknowledge():", never},
+		{"a replica takes writes", file, "case !server.SuperReadOnly:\n\t\treturn catching", "case false:\n\t\treturn catching"},
+		{"a primary takes writes before commits wait", file, "case a.Acks > 0 && server.SourceAcks != a.Acks:", "case a.Acks > 0 && server.SourceAcks != a.Acks && !server.isClosed():"},
+		{"a member in sync is copied", file, "\tif a.InSync {\n", "\tif false {\n"},
+		{"a member with rows of its own is copied", file, "case !errant.Empty():\n\t\treturn errantStep(a, local, errant)\n\tcase isCopied:", "case !errant.Empty() && !isCopied:\n\t\treturn errantStep(a, local, errant)\n\tcase isCopied:"},
+		{"a copy replaces what the primary has in progress", file, "if isCopied {\n\t\terrant = Errant(", "if false {\n\t\terrant = Errant("},
+		{"a new volume serves as the primary", file, "if a.Role == RolePrimary && local.Server.isClosed() && local.Origin.unused() && len(a.Record.InSync) > 0 {", neverSo},
+		{"an errant replica serves reads", "errant.go", "if !written.Empty() && step.State != StateBroken {", neverSo},
+		{"what a primary has in progress is errant on its replicas", "errant.go", ".WithoutServer(source.ServerUUID)", ""},
+		{"a member that has lost its own transactions follows", file, "isCopied := local.Origin == OriginFresh || hasLostOwn ||", "isCopied := local.Origin == OriginFresh ||"},
+		{"a stopped applier does not keep a relay log", "follow.go", "if server.Channel.SQL != \"Yes\" || server.Channel.ByPosition", "if server.Channel.ByPosition"},
+	}
+}
+
+// dataOfFormerPrimaries are which transactions may be dropped.
+func dataOfFormerPrimaries() []mutant {
+	const file = "replaced.go"
+	return []mutant{
+		{"all that a member has alone is dropped", file, "case !local.isUnacknowledged(errant):", never},
+		{"what a former primary drops is not set aside", file, "case !local.SetAside.Contains(errant):", never},
+		{"a primary drops what it acknowledged alone", file, "last.Record.Primary != next.Record.Primary &&\n\t\tlast.Acks > 0", "last.Record.Primary != next.Record.Primary"},
+		{"a record that went back in time proves what may be dropped", file, "&& last.Record.Revision < next.Record.Revision &&", "&&"},
+		{"another resource proves what may be dropped", file, "last.Cluster != \"\" && last.Cluster == next.Cluster &&", "last.Cluster != \"\" &&"},
+		{"what a forced primary lacks is dropped", file, "return epoch < r.ForcedEpoch", "return false"},
+		{"hollow transactions are matched although another member has rows", "hollow.go", "missing := hollow.Subtract(doubtful).", "missing := hollow.Subtract(GTIDSet{}).Subtract(doubtful.Subtract(doubtful))."},
+		{"hollow transactions decide elections", "appoint.go", "return all.Subtract(hollow)", "return all.Union(hollow)"},
+	}
+}
+
+// adoption is how a resource that is applied again finds its data.
+func adoption() []mutant {
+	const file = "appoint.go"
+	return []mutant{
+		{"a member is adopted before others answer", file, "if silent := c.silentWithOlderData(true); len(silent) > 0 {", "if silent := c.silentWithOlderData(true); len(silent) > 5 {"},
+		{"a member is adopted while others are left behind", file, "case len(leftBehind) > 0:\n\t\treturn notRead", "case false:\n\t\treturn notRead"},
+		{"one volume too few is read", file, "held.RequiredAcks > 0 && replicasRead >= held.witnessesNeeded():", "held.RequiredAcks > 0 && replicasRead > 0:"},
+		{"the last primary is adopted although it is an older copy", file, "return !lacks && !member.Status.IsForgetful", "return true"},
+		{"a cluster that is adopted begins with an epoch that members know", file, "decision.Record = Record{Epoch: held.Epoch + 1, Revision: c.nextRevision(), Primary: chosen,", "decision.Record = Record{Epoch: held.Epoch, Revision: c.nextRevision(), Primary: chosen,"},
+		{"an adopted cluster forgets that a primary was forced", file, "InSync: []string{chosen}, ForcedEpoch: held.ForcedEpoch}", "InSync: []string{chosen}}"},
+	}
+}
