@@ -88,7 +88,7 @@ const (
 const (
 	tested = "reconcile/mysql/replication"
 	// simulations are the tests that simulate whole clusters.
-	simulations = "^(TestSimulated|TestAPairOfFaults)"
+	simulations = "^(TestSimulated|TestAPairOfFaults|TestTrace)"
 )
 
 // try builds the tests with the mutant, and returns what notices it, and what that says.
