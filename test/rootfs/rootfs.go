@@ -63,18 +63,26 @@ func Small() []string {
 // initialization takes several seconds of processor time. The template is created once for each image.
 func NewData(tb testing.TB, rootfs, data string) {
 	tb.Helper()
-	template, err := template(tb.Context(), rootfs)
-	if err != nil {
+	if err := CopyData(tb.Context(), rootfs, data); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// CopyData is NewData for programs that are no tests.
+func CopyData(ctx context.Context, rootfs, data string) error {
+	template, err := template(ctx, rootfs)
+	if err != nil {
+		return err
+	}
 	// Copy without holes: a mysqld that fills a hole on a full volume dies, but it waits for space to extend a file.
-	if output, err := exec.CommandContext(tb.Context(), "cp", "-aT", "--sparse=never", template, data).CombinedOutput(); err != nil {
-		tb.Fatalf("copy %s: %v\n%s", template, err, output)
+	if output, err := exec.CommandContext(ctx, "cp", "-aT", "--sparse=never", template, data).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w\n%s", template, err, output)
 	}
 	// The next start creates another UUID.
 	if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		tb.Fatal(err)
+		return err
 	}
+	return nil
 }
 
 // template returns an initialized data directory. It is next to the root file system, and its name depends on the mysqld that created it.

@@ -34,6 +34,7 @@ const (
 // bench is a namespace with a cluster, whose name differs from those of other runs on this machine.
 type bench struct {
 	out                io.Writer
+	floor              floor
 	seed               uint64
 	kubectl            kube.Kubectl
 	objects            kube.Objects

@@ -27,6 +27,11 @@ type options struct {
 	seed         uint64
 	out          string
 	keepOperator bool
+	// load is how many clients write without a pause.
+	load int
+	// floor is how often the source of servers without Kubernetes is killed, whose programs are in rootfs.
+	floor  int
+	rootfs string
 }
 
 func main() {
@@ -37,6 +42,9 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 0, "seed of the order and of what clients do; 0 chooses one")
 	flag.StringVar(&o.out, "out", "", "file to which each round is added as a line of JSON; by default, a new one in the folder bench beside the kubeconfig")
 	flag.BoolVar(&o.keepOperator, "keep-operator", false, "use the operator that runs, whatever its version, instead of replacing one of another version")
+	flag.IntVar(&o.load, "load", 0, "how many clients write without a pause, beside the one whose time without writes counts")
+	flag.IntVar(&o.floor, "floor", 0, "how often the source of three servers without Kubernetes is killed before, to compare with")
+	flag.StringVar(&o.rootfs, "rootfs", ".dev/images/mysql-rootfs", "where their mysqld is")
 	flag.Parse()
 	os.Exit(program.Run(context.Background(), "bench-failover", func(ctx context.Context) error { return run(ctx, o, os.Stdout) }))
 }
@@ -52,10 +60,15 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if o.seed == 0 {
 		o.seed = uint64(rand.Uint32()) + 1
 	}
+	least, err := measureFloor(ctx, o)
+	if err != nil {
+		return err
+	}
 	b, err := setUp(ctx, o, out)
 	if err != nil {
 		return err
 	}
+	b.floor = least
 	defer func() { err = errors.Join(err, b.tearDown(context.WithoutCancel(ctx))) }()
 	if err := machine.Proc.Introduce(ctx, out); err != nil {
 		return err
@@ -84,16 +97,19 @@ func (b *bench) measure(ctx context.Context, faults []fault, o options) error {
 		return err
 	}
 	defer b.disconnect()
-	w := startWriter(ctx, b.write)
+	w := startWriter(ctx, b.write, 0, thinking)
 	defer w.end()
+	others := startLoad(ctx, b.write, o.load)
 	rounds, failed := b.rounds(ctx, w, schedule(faults, o), file)
 	w.end()
-	report(b.out, faults, rounds)
+	written := append(w.seen(), others.end()...)
+	report(b.out, faults, rounds, o.load)
+	b.floor.print(b.out, summarised(rounds).gaps[faultKill])
 	wrong := summarised(rounds).failure()
 	if failed != nil {
 		return errors.Join(failed, wrong)
 	}
-	return errors.Join(b.check(ctx, w.seen()), wrong)
+	return errors.Join(b.check(ctx, written), wrong)
 }
 
 // rounds inflicts the faults, and returns the rounds, the one that failed included. Each round is a line of the file.

@@ -48,7 +48,7 @@ func isUnprovoked(former, next round) bool {
 }
 
 // report prints the rounds, if there are any, and the figures.
-func report(out io.Writer, faults []fault, rounds []round) {
+func report(out io.Writer, faults []fault, rounds []round, load int) {
 	if len(rounds) == 0 {
 		return
 	}
@@ -63,13 +63,18 @@ func report(out io.Writer, faults []fault, rounds []round) {
 	}
 	figure.Table(out, rows)
 	fmt.Fprintln(out)
-	summarised(rounds).print(out, faults)
+	summarised(rounds).print(out, faults, load)
 }
 
-func (s summary) print(out io.Writer, faults []fault) {
+// print prints the figures. Under a load, their names say so.
+func (s summary) print(out io.Writer, faults []fault, load int) {
+	suffix := ""
+	if load > 0 {
+		suffix = "_saturated"
+	}
 	for _, one := range faults {
 		if gaps := s.gaps[one.name]; len(gaps) > 0 {
-			name := "failover_" + strings.ReplaceAll(one.name, "-", "_")
+			name := "failover_" + strings.ReplaceAll(one.name, "-", "_") + suffix
 			figure.Print(out, name+"_p50", figure.Percentile(gaps, 50), "s")
 			figure.Print(out, name+"_p99", figure.Percentile(gaps, 99), "s")
 		}

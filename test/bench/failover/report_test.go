@@ -65,7 +65,7 @@ func TestReport(t *testing.T) {
 	}
 	broken := round{fault: other.fault, before: other.after}
 	var out strings.Builder
-	report(&out, []fault{one.fault, other.fault}, []round{one, other, broken})
+	report(&out, []fault{one.fault, other.fault}, []round{one, other, broken}, 0)
 	want := []string{
 		"failover_oneway_in_p50 8.0 s", "failover_oneway_in_p99 8.0 s", "failover_kill_p50 1.0 s", "failover_kill_p99 1.0 s",
 		"read_gap_p50 0.3 s", "rejoin_p50 4.0 s", "rejoined_unaided 0.67 ratio", "false_failovers 0 count",

@@ -37,18 +37,18 @@ func silences(attempts []attempt, fault time.Time) []silence {
 	return found
 }
 
-// acknowledgedSince counts the acknowledged writes that began after a moment, and returns the id of the last one.
-func acknowledgedSince(attempts []attempt, moment time.Time) (count, last int) {
+// acknowledgedSince counts the acknowledged writes that began after a moment, and returns the id of the first one.
+func acknowledgedSince(attempts []attempt, moment time.Time) (count, first int) {
 	for _, one := range slices.Backward(attempts) {
 		if one.began.Before(moment) {
 			break
 		}
 		if one.isAcknowledged {
 			count++
-			last = max(last, one.id)
+			first = one.id
 		}
 	}
-	return count, last
+	return count, first
 }
 
 // lost returns the ids that were acknowledged and are not present.

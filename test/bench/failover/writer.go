@@ -17,9 +17,10 @@ type writer struct {
 	id int
 }
 
-func startWriter(ctx context.Context, db *sql.DB) *writer {
-	w := &writer{session: session{db: db}}
-	w.loop = startLoop(ctx, thinking, func(ctx context.Context) {
+// startWriter starts one whose rows have numbers above first.
+func startWriter(ctx context.Context, db *sql.DB, first int, pause time.Duration) *writer {
+	w := &writer{session: session{db: db}, id: first}
+	w.loop = startLoop(ctx, pause, func(ctx context.Context) {
 		w.id++
 		// The last one ends, too: a row that is committed after its client has left would come while the bench counts.
 		w.note(w.write(context.WithoutCancel(ctx), w.id))
@@ -43,4 +44,28 @@ func (w *writer) write(ctx context.Context, id int) attempt {
 func (w *writer) end() {
 	w.loop.end()
 	w.disconnect()
+}
+
+// mostRows is more rows than one client writes.
+const mostRows = 10_000_000
+
+// load are clients that write without a pause, beside the one whose time without writes counts.
+type load []*writer
+
+func startLoad(ctx context.Context, db *sql.DB, clients int) load {
+	all := make(load, 0, clients)
+	for number := range clients {
+		all = append(all, startWriter(ctx, db, (number+1)*mostRows, 0))
+	}
+	return all
+}
+
+// end returns what they have written.
+func (l load) end() []attempt {
+	var all []attempt
+	for _, one := range l {
+		one.end()
+		all = append(all, one.seen()...)
+	}
+	return all
 }
