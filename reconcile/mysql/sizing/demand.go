@@ -11,6 +11,8 @@ const mostConnections = 100_000
 
 // settingJobs limits the queue of a replica's workers. formerJobs is its name before MySQL 8.0.26, which releases until 8.4 accept, too.
 const (
+	settingWorkers = "replica_parallel_workers"
+
 	settingJobs = "replica_pending_jobs_size_max"
 	formerJobs  = "slave_pending_jobs_size_max"
 )
@@ -30,6 +32,7 @@ func sharesOf(memory int64) []share {
 	return []share{
 		{"max_allowed_packet", 64 * mib, 3},
 		{settingJobs, jobs, 1},
+		{settingWorkers, workersOf(memory), workerSize},
 		{"temptable_max_ram", ours.number("temptable_max_ram"), 1},
 		{"innodb_log_buffer_size", cmp.Or(ours.number("innodb_log_buffer_size"), 64*mib), 1},
 		{"key_buffer_size", 8 * mib, 1},

@@ -13,6 +13,10 @@ const (
 	connectionSize = 820 * kib
 	// defaultConnections is MySQL's default for max_connections.
 	defaultConnections = 151
+	// workerSize is the memory of a worker that applies transactions on a replica. The memory of an idle mysqld has leastWorkers.
+	workerSize   = 9 * mib
+	leastWorkers = 4
+	mostWorkers  = 64
 )
 
 // byMemory sets what depends on memory, and returns the size of the buffer pool.
@@ -36,6 +40,7 @@ func (s Settings) byMemory(memory int64, asked Settings) int64 {
 	s.set("temptable_max_ram", between(32*mib, memory/32, 4*gib))
 	s.set("innodb_online_alter_log_max_size", between(128*mib, memory/8, 2*gib))
 	s.set("replica_pending_jobs_size_max", between(16*mib, memory/16, 128*mib))
+	s.set(settingWorkers, workersOf(memory))
 	return pool.size
 }
 
@@ -52,7 +57,15 @@ func (s Settings) shrink() {
 	}
 }
 
-func fixedOf(memory int64) int64 { return choose[int64](memory < smallBelow, fixedSmall, fixedLarge) }
+func fixedOf(memory int64) int64 {
+	return choose[int64](memory < smallBelow, fixedSmall, fixedLarge) + (workersOf(memory)-leastWorkers)*workerSize
+}
+
+// workersOf is how many workers apply transactions on a replica. A worker waits for the disk most of the time: each commit is flushed, and
+// several workers share a flush. So many of them apply as fast as clients write at the same time, also with few CPUs.
+func workersOf(memory int64) int64 {
+	return between(leastWorkers, min(memory/(128*mib), max(16, memory/(256*mib))), mostWorkers)
+}
 
 func connectionsOf(memory int64) int64 {
 	return between(choose[int64](memory < gib, 60, defaultConnections), memory/(12*mib), 8000)

@@ -140,7 +140,7 @@ func (s Settings) byCPU(milli int64) {
 	s.set("innodb_write_io_threads", ioThreads)
 	s.set("innodb_purge_threads", choose[int64](cpus < 8, 1, 4))
 	s["innodb_log_writer_threads"] = choose(cpus < 16, "OFF", "ON")
-	s.set("replica_parallel_workers", between(4, 2*cpus, 64))
+	s.set(settingWorkers, between(leastWorkers, 2*cpus, mostWorkers)) // unless the memory is known
 }
 
 // byVolume limits what grows on the volume in addition to the data, and sizes the redo log by the buffer pool.

@@ -66,6 +66,7 @@ func TestSettingsOfMemory(t *testing.T) {
 		"innodb_log_buffer_size":                     {"16777216", ""},
 		"performance_schema_error_size":              {"0", ""},
 		"replica_pending_jobs_size_max":              {"67108864", "134217728"},
+		"replica_parallel_workers":                   {"8", "64"},
 	} {
 		if got := [2]string{small[name], large[name]}; got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -102,11 +103,11 @@ func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 	t.Parallel()
 	given := Resources{Memory: 4 * gib, CPU: 4000, Volume: 100 * gib}
 	for name, test := range map[string]struct{ config, setting, want string }{
-		"none of these settings":                       {"[mysqld]\nmax_connections = 5\n", "innodb_redo_log_capacity", "704643072"},
+		"none of these settings":                       {"[mysqld]\nmax_connections = 5\n", "innodb_redo_log_capacity", "671088640"},
 		"redo logs as before MySQL 8.0.30":             {"[mysqld]\ninnodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
 		"the number of redo logs, in another spelling": {"[mysqld]\nloose-innodb-log-files-in-group=3\n", "innodb_redo_log_capacity", ""},
 		"as the settings of a plugin":                  {"[mysqld]\nloose_plugin-innodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
-		"another setting of a similar name":            {"[mysqld]\ninnodb_log_file_size_of_mine = 2G\n", "innodb_redo_log_capacity", "704643072"},
+		"another setting of a similar name":            {"[mysqld]\ninnodb_log_file_size_of_mine = 2G\n", "innodb_redo_log_capacity", "671088640"},
 		"a pool of an odd size":                        {"[mysqld]\nloose_innodb_buffer_pool_size = 1111M\n", "innodb_buffer_pool_chunk_size", "16777216"},
 		"the redo log fits the user's pool":            {"[mysqld]\ninnodb_buffer_pool_size = 2G\n", "innodb_redo_log_capacity", "536870912"},
 		"no size of the pool":                          {"[mysqld]\ninnodb_buffer_pool_dump_pct = 75\n", "innodb_buffer_pool_chunk_size", "134217728"},

@@ -79,6 +79,8 @@ func defaultSettings() map[string]string {
 		// A member that restarts soon has most of its cache again.
 		"innodb_buffer_pool_dump_pct": "75",
 		"innodb_print_all_deadlocks":  "ON",
+		// Replicas apply all transactions in parallel that change different rows. Releases from 8.4 on always do, and lack the setting.
+		"binlog_transaction_dependency_tracking": "WRITESET",
 		// Clients learn which GTID to wait for at NAME-read (WAIT_FOR_EXECUTED_GTID_SET).
 		"session_track_gtids": "OWN_GTID",
 		// Semi-synchronous replication takes fewer locks (manual, "Semisynchronous Replication").
