@@ -175,7 +175,7 @@ func TestClusterSettingsOfTheOperator(t *testing.T) {
 		"server-id", "server_id", "loose_server_id", "maximum-server-id", "gtid-mode", "gtid_mode", "enforce-gtid-consistency", "log-bin",
 		"log_bin", "skip-log-bin", "disable_log_bin", "datadir", "port", "socket", "read-only", "read_only", "super-read-only", "super_read_only",
 		"report-host", "report_host", "plugin-load-add", "plugin_load_add", "plugin-load", "skip-networking", "skip_grant_tables", "init-file",
-		"rpl_semi_sync_source_timeout", "replicate-do-db", "clone_autotune_concurrency", "sync_binlog", "ssl_ca", "admin_port", "mysqlx_port", "user",
+		"rpl_semi_sync_source_timeout", "replicate-do-db", "clone_autotune_concurrency", "sync_binlog", "loose_sync-relay-log", "ssl_ca", "admin_port", "mysqlx_port", "user",
 		"skip-replica-start", "innodb_flush_log_at_trx_commit", "relay-log", "bind-address", "mysqlx", "mysqlx_ssl_ca", "skip-name-resolve",
 		"secure_file_priv", "tmpdir", "persisted_globals_load", "auto_generate_certs", "skip_ssl", "help", "daemonize", "initialize-insecure",
 		"replica_skip_errors", "slave_exec_mode", "offline_mode",

@@ -38,7 +38,9 @@ const (
 type Agent struct {
 	layout  Layout
 	ordinal int
-	log     logr.Logger
+	// life identifies the Pod on this boot of its machine; empty if that is not known.
+	life string
+	log  logr.Logger
 	// local is logged in with the password in inForce. Only the loop uses both.
 	local   *mysqld.Server
 	inForce passwords
@@ -189,7 +191,7 @@ func New(layout Layout, who Identity, life string, log logr.Logger) (*Agent, err
 		return nil, err
 	}
 	agent := &Agent{
-		layout: layout, ordinal: who.Ordinal, log: log, local: local, inForce: inForce, kept: kept,
+		layout: layout, ordinal: who.Ordinal, life: life, log: log, local: local, inForce: inForce, kept: kept,
 		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), startingSince: time.Now(), hold: hold{mayBegin: true},
 	}
 	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, KeepsEvents: true, Boot: rand.Text()}
@@ -238,6 +240,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		return lookEvery
 	}
 	a.recordReplaced(observed, under)
+	a.recordSyncing(observed)
 	local := a.localView(observed)
 	if replication.NeedsSource(local) {
 		local.Source = a.lookAtSource(ctx, local)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
@@ -68,6 +69,31 @@ func (a *Agent) recordFlush(ctx context.Context) error {
 	kept := a.kept
 	kept.Life = ""
 	return a.storeState(kept)
+}
+
+// recordSyncing records whether the replica's mysqld flushes its relay log for each transaction. While it does, nothing that it
+// acknowledges is lost with its machine. What it wrote before is flushed first. A user may change the setting while mysqld runs.
+func (a *Agent) recordSyncing(observed mysqld.Observed) {
+	a.mu.Lock()
+	isMarked, isReplica := a.kept.Life != "", a.kept.HeldRole == replication.RoleReplica
+	a.mu.Unlock()
+	if !isReplica || isMarked != observed.SyncsRelayLog || a.life == "" {
+		return
+	}
+	life, err := a.life, error(nil)
+	if observed.SyncsRelayLog {
+		life, err = "", a.layout.flush()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		kept := a.kept
+		kept.Life = life
+		err = a.storeState(kept)
+	}
+	if err != nil {
+		a.log.Info("cannot record whether mysqld flushes its relay log, will try again", "error", err.Error())
+	}
 }
 
 // flushToLead flushes the volume of a replica that becomes the primary. It may have received what it has not applied, and a primary counts

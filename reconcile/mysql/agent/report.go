@@ -54,7 +54,7 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 	status.Pending, status.Hollow = server.Pending, step.Hollow
 	status.Writable, status.Closed = !server.SuperReadOnly, a.closedUnder(observed, under)
 	status.AcksEnforced, status.AckClients = step.CertainAcks(local), observed.AckClients
-	status.ConnectedReplicas = observed.Connected
+	status.ConnectedReplicas, status.SyncsRelayLog = observed.Connected, observed.SyncsRelayLog
 	status.AcksShortSeconds = a.acksShort(now, observed)
 	status.Acknowledging = a.acknowledges(server)
 	status.LagSeconds, status.SourceSilentFor = server.Channel.LagSeconds, a.ear.SilentFor(now)

@@ -250,11 +250,30 @@ func (r passResult) durability() (is metav1.ConditionStatus, reason, message str
 	case short && (waits.Least > acks || acks > 0 && !waits.Continue):
 		return metav1.ConditionFalse, reasonCommitsBlocked, "commits wait for replicas that are missing (spec.durability.whenReplicasLost is Block, also if it is not set and there are three members or more)"
 	case acks >= full:
-		return metav1.ConditionTrue, reasonDurable, fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", acks)
+		return metav1.ConditionTrue, reasonDurable, fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", acks) + r.onDisks()
 	case !wasCreated(r.cluster.Status):
 		return metav1.ConditionFalse, reasonAcksNotPromised, "the replicas do not acknowledge commits yet"
 	}
 	return metav1.ConditionFalse, reasonDegraded, fmt.Sprintf("acknowledged commits are certain to be on only %d of %d members in addition to the primary", acks, full)
+}
+
+// onDisks says for a cluster that must survive a loss of power whether its replicas flush what they acknowledge. They do so once their
+// mysqld has restarted.
+func (r passResult) onDisks() string {
+	if r.cluster.Spec.Durability.Survives != v1.SurvivesPower {
+		return ""
+	}
+	var late []string
+	for _, member := range r.seen.members {
+		isReplica := member.Name != r.decision.Record.Primary && r.decision.Record.Acknowledges(member.Name)
+		if isReplica && (member.Status == nil || !member.Status.SyncsRelayLog) {
+			late = append(late, member.Name)
+		}
+	}
+	if len(late) > 0 {
+		return ", but may not be on the disks of " + strings.Join(late, ", ") + " yet (spec.durability.survives is Power)"
+	}
+	return ", on their disks"
 }
 
 // notDurable returns a problem until acknowledged commits are on as many members as the cluster's size requires: users who wait for Ready

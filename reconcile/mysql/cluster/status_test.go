@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -411,5 +412,31 @@ func TestWhatMembersSayIsCut(t *testing.T) {
 	}
 	if len(content) > 64<<10 {
 		t.Errorf("the status has %d bytes", len(content))
+	}
+}
+
+// TestDurableTellsWhetherCommitsAreOnDisks of the replicas, if the user wants that.
+func TestDurableTellsWhetherCommitsAreOnDisks(t *testing.T) {
+	t.Parallel()
+	syncs := func(s *replication.Status) { s.SyncsRelayLog = true }
+	powered := func() *scene {
+		s := healthy(t, 3)
+		s.cluster.Spec.Durability.Survives = v1.SurvivesPower
+		return s
+	}
+	for name, test := range map[string]struct {
+		scene *scene
+		want  string
+	}{
+		"the user asks for nothing":       {healthy(t, 3).member(1, true, syncs), "on at least 1 of the others"},
+		"one has not restarted yet":       {powered().member(1, true, syncs), "but may not be on the disks of db-2 yet"},
+		"both flush":                      {powered().member(1, true, syncs).member(2, true, syncs), "on at least 1 of the others, on their disks"},
+		"what one does not say is not so": {powered().member(1, true, syncs).silent(2), "but may not be on the disks of db-2 yet"},
+	} {
+		status := test.scene.report(nil, nil).status()
+		got := meta.FindStatusCondition(status.Conditions, conditionDurable)
+		if got == nil || !strings.Contains(got.Message, test.want) || name == "the user asks for nothing" && strings.Contains(got.Message, "disk") {
+			t.Errorf("%s: %+v, want %q", name, got, test.want)
+		}
 	}
 }

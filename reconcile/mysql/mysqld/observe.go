@@ -22,6 +22,8 @@ type Observed struct {
 	AckClients, Connected int
 	// CommitsWait reports whether a commit waits for acknowledgements.
 	CommitsWait bool
+	// SyncsRelayLog reports whether the receiver flushes the relay log for each transaction, before it acknowledges it.
+	SyncsRelayLog bool
 	// LoginsHang reports whether no client can log in: a statement about accounts waits for an acknowledgement and holds the lock of the
 	// privilege tables. A replica that would acknowledge it cannot connect either. This ends when acknowledgements are no longer enforced,
 	// or with a restart.
@@ -77,10 +79,10 @@ func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {
 		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_timeout = `+SemiSyncTimeout+`
 			AND @@GLOBAL.rpl_semi_sync_source_wait_point = 'AFTER_SYNC' AND @@GLOBAL.rpl_semi_sync_source_wait_no_replica,
 		IF(@@GLOBAL.rpl_semi_sync_source_enabled, @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, 0), @@GLOBAL.rpl_semi_sync_replica_enabled,
-		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED)`)
+		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED), @@GLOBAL.sync_relay_log = 1`)
 	server := &seen.Server
 	err := row.Scan(&server.SuperReadOnly, &server.ReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &certain, &seen.AskedAcks, &server.ReplicaAcks,
-		&server.RelayLogLimit)
+		&server.RelayLogLimit, &seen.SyncsRelayLog)
 	if err != nil {
 		return fmt.Errorf("read variables: %w", err)
 	}

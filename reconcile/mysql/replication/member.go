@@ -186,6 +186,8 @@ type Status struct {
 	// IsForgetful means that the member may have lost transactions that it has acknowledged: its machine failed before the operating system had
 	// written the relay log to the disk, or mysqld may have deleted it. What it has counts, but not what it lacks.
 	IsForgetful bool `json:"forgetful,omitempty"`
+	// SyncsRelayLog means that what the member acknowledges is on its disk.
+	SyncsRelayLog bool `json:"syncsRelayLog,omitempty"`
 	// ForgotUnder is the record that it held when it last may have lost some.
 	ForgotUnder Version `json:"forgotUnder,omitzero"`
 	// NeedsCopy means that the member can follow the primary only after a copy of the primary's data has replaced its own.

@@ -126,7 +126,19 @@ type Durability struct {
 	WhenReplicasLost WhenReplicasLost `json:"whenReplicasLost,omitempty"`
 	// GracePeriodSeconds is how long commits wait for a lost replica before WhenReplicasLost applies: 1..3600 seconds. Default 10.
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
+	// Survives is what acknowledged commits survive on replicas. Default SurvivesProcess.
+	Survives Survives `json:"survives,omitempty"`
 }
+
+// Survives says what acknowledged commits survive on the replicas that have them.
+type Survives string
+
+const (
+	// SurvivesProcess means that a replica acknowledges what its operating system has. The failure of its machine can remove that.
+	SurvivesProcess Survives = "Process"
+	// SurvivesPower means that a replica acknowledges what its disk has (manual, "sync_relay_log").
+	SurvivesPower Survives = "Power"
+)
 
 // For returns what the primary of so many members does when replicas are lost. By default, commits of three members and more wait, because
 // these are there to survive the loss of a member. With two members, a single loss would stop all writes.

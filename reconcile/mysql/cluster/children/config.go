@@ -24,6 +24,9 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		// Connections through the agent's socket count as secure.
 		chosen = append(chosen, setting{"require_secure_transport", "ON"})
 	}
+	if cluster.Spec.Durability.Survives == v1.SurvivesPower {
+		chosen = append(chosen, setting{"sync_relay_log", "1"})
+	}
 	// Sorted: the list is a set, and members must not restart for another order.
 	for _, library := range slices.Sorted(slices.Values(cluster.Spec.Plugins)) {
 		chosen = append(chosen, setting{SettingPlugin, library})

@@ -56,6 +56,17 @@ func TestConfigRequiresTLSWhereAsked(t *testing.T) {
 	}
 }
 
+func TestReplicasFlushWhatTheyReceiveWhereAsked(t *testing.T) {
+	t.Parallel()
+	asked := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Durability.Survives = v1.SurvivesPower })
+	if got := inForce(RenderConfig(asked))["sync_relay_log"]; got != "1" {
+		t.Errorf("sync_relay_log is %q, want 1", got)
+	}
+	if got, set := inForce(RenderConfig(aCluster(2)))["sync_relay_log"]; set {
+		t.Errorf("sync_relay_log is %q although the spec does not ask for it", got)
+	}
+}
+
 // The schema refuses these in spec.config. If one passes the schema nevertheless, the operator's setting still counts.
 func TestConfigKeepsWhatSafetyRestsOn(t *testing.T) {
 	t.Parallel()
