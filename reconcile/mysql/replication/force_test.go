@@ -244,7 +244,20 @@ func TestAnAdoptedClusterKeepsTheForcedEpoch(t *testing.T) {
 	wantRecord(t, wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, holding(rec(4, 1, "db-0", "db-1"))).hears(1, StateWaiting, holding(held), wasPrimary), want)
 }
 
-// TestWhatIsLost: members that answer have it, or had it when they answered last.
+// TestWhatIsLost: members that answer have it, or had it when they answered last. TestTheNextRecordsKeepTheForcedEpoch, also without a
+// user: a former primary may learn only from one of them that a user has chosen another one.
+func TestTheNextRecordsKeepTheForcedEpoch(t *testing.T) {
+	t.Parallel()
+	s := fencedFromDown(t, 3, 1)
+	s.c.Record.ForcedEpoch = 1
+	for ordinal := 1; ordinal < 3; ordinal++ {
+		s.hears(ordinal, StateCatchingUp, stopped(s.c.Record))
+	}
+	if next := Decide(s.c).Record; next.Primary == "" || next.ForcedEpoch != 1 {
+		t.Errorf("the next record is %+v", next)
+	}
+}
+
 func TestWhatIsLost(t *testing.T) {
 	t.Parallel()
 	s := away(fencedFromDown(t, 4, 1), 0, 1).hears(2, StateCatchingUp, has("A:1-10,B:1")).hears(3, StateCatchingUp, has("A:1-9"))
