@@ -9,12 +9,13 @@ import (
 // mostConnections is the maximum of max_connections.
 const mostConnections = 100_000
 
-// settingJobs limits the queue of a replica's workers. formerJobs is its name before MySQL 8.0.26, which releases until 8.4 accept, too.
+// settingWorkers is the number of a replica's workers, and settingJobs limits their queue. The others are their names before MySQL 8.0.26,
+// which releases until 8.4 accept, too.
 const (
 	settingWorkers = "replica_parallel_workers"
-
-	settingJobs = "replica_pending_jobs_size_max"
-	formerJobs  = "slave_pending_jobs_size_max"
+	formerWorkers  = "slave_parallel_workers"
+	settingJobs    = "replica_pending_jobs_size_max"
+	formerJobs     = "slave_pending_jobs_size_max"
 )
 
 // share is memory that a setting limits: its value multiplied by times. A value up to usual is already in the sum, or in the room that
@@ -43,8 +44,8 @@ func sharesOf(memory int64) []share {
 func raised(memory int64, asked Settings) (sum int64, names []string) {
 	for _, one := range sharesOf(memory) {
 		name := one.setting
-		if name == settingJobs && asked[formerJobs] != "" {
-			name = formerJobs // it comes later in a sorted my.cnf, and the last one counts
+		if former := formerName(name); asked[former] != "" {
+			name = former // it comes later in a sorted my.cnf, and the last one counts
 		}
 		if more := asked.number(name) - one.usual; more > 0 {
 			sum += more * one.times
@@ -52,6 +53,11 @@ func raised(memory int64, asked Settings) (sum int64, names []string) {
 		}
 	}
 	return sum, names
+}
+
+// formerName returns the earlier name of a setting; empty if it has none.
+func formerName(name string) string {
+	return map[string]string{settingJobs: formerJobs, settingWorkers: formerWorkers}[name]
 }
 
 // Overcommitted explains how a member could need more memory than it has, and what to do; empty if it could not. asked are the user's

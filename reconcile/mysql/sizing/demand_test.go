@@ -34,6 +34,7 @@ func TestWhoAsksForTooMuchIsTold(t *testing.T) {
 		"one of these settings":           {4 * gib, Settings{"temptable_max_ram": "500M"}, ""},
 		"another of these settings":       {4 * gib, Settings{"slave_pending_jobs_size_max": "400M"}, ""},
 		"both names of one setting":       {4 * gib, Settings{"slave_pending_jobs_size_max": "400M", "replica_pending_jobs_size_max": "400M"}, ""},
+		"workers, by their former name":   {2200 * mib, Settings{"slave_parallel_workers": "256"}, "2160 MiB more because of slave_parallel_workers, "},
 		"absurd sizes":                    {4 * gib, Settings{"key_buffer_size": "999999T", "max_allowed_packet": "999999T"}, "raise spec.resources.limits.memory"},
 		"room that a smaller pool leaves": {4 * gib, Settings{settingPool: "1G", "temptable_max_ram": "1G"}, ""},
 	} {
