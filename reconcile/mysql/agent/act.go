@@ -217,7 +217,7 @@ func (a *Agent) recordCompletedSteps(ctx context.Context) error {
 // reportUnrecorded reports that mysqld answers, and why the member still cannot continue. The agent tries again. Neither mysqld nor the
 // agent must restart for that.
 func (a *Agent) reportUnrecorded(observed mysqld.Observed, cause error, under followed) {
-	message := replication.AnswersBut + " the agent cannot record the origin of this member's data: " + cause.Error()
+	message := replication.AnswersBut + " the agent cannot record the state of this member's data: " + cause.Error()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.looked = time.Now()
@@ -225,7 +225,7 @@ func (a *Agent) reportUnrecorded(observed mysqld.Observed, cause error, under fo
 		a.answered, a.hung = a.looked, time.Time{}
 	}
 	if a.failure != cause.Error() && !errors.Is(cause, context.Canceled) {
-		a.log.Error(cause, "cannot record the origin of this member's data, will try again")
+		a.log.Error(cause, "cannot record the state of this member's data, will try again")
 	}
 	a.failure = cause.Error()
 	if a.status.State == replication.StateStarting {

@@ -235,12 +235,11 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	if err != nil {
 		return a.unanswered(err, under)
 	}
-	if err := a.recordCompletedSteps(ctx); err != nil {
+	if err := cmp.Or(a.recordCompletedSteps(ctx), a.recordSyncing(observed)); err != nil {
 		a.reportUnrecorded(observed, err, under)
 		return lookEvery
 	}
 	a.recordReplaced(observed, under)
-	a.recordSyncing(observed)
 	local := a.localView(observed)
 	if replication.NeedsSource(local) {
 		local.Source = a.lookAtSource(ctx, local)

@@ -30,9 +30,9 @@ func Life() (string, error) {
 	return strings.TrimSpace(string(boot)) + "/" + os.Getenv(EnvPodUID), nil
 }
 
-// livingIn returns the state for a life of the member. mysqld writes its relay log without flushing it (sync_relay_log), and the operating
-// system flushes it later. So a replica whose machine or volume has failed may have lost transactions that it has acknowledged. A primary
-// flushes its binary log with every commit.
+// livingIn returns the state for a life of the member. mysqld writes its relay log without flushing it (sync_relay_log), unless the user
+// wants that, and the operating system flushes it later. So a replica whose machine or volume has failed may have lost transactions that it
+// has acknowledged. A primary flushes its binary log with every commit.
 func (s state) livingIn(life string) state {
 	if s.Life != "" && s.Life != life && s.HeldRole == replication.RoleReplica && !s.HasLed {
 		s.IsForgetful, s.ForgotUnder = true, s.Held.Version()
@@ -64,36 +64,39 @@ func (a *Agent) recordFlush(ctx context.Context) error {
 	if err := a.layout.flush(); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	kept := a.kept
-	kept.Life = ""
-	return a.storeState(kept)
+	return a.keepLife("")
 }
 
 // recordSyncing records whether the replica's mysqld flushes its relay log for each transaction. While it does, nothing that it
 // acknowledges is lost with its machine. What it wrote before is flushed first. A user may change the setting while mysqld runs.
-func (a *Agent) recordSyncing(observed mysqld.Observed) {
+//
+// An error means that the volume says that nothing can be lost, which is not so. Nothing else may happen before it is corrected.
+func (a *Agent) recordSyncing(observed mysqld.Observed) error {
 	a.mu.Lock()
 	isMarked, isReplica := a.kept.Life != "", a.kept.HeldRole == replication.RoleReplica
 	a.mu.Unlock()
 	if !isReplica || isMarked != observed.SyncsRelayLog || a.life == "" {
-		return
+		return nil
 	}
-	life, err := a.life, error(nil)
-	if observed.SyncsRelayLog {
-		life, err = "", a.layout.flush()
+	if !observed.SyncsRelayLog {
+		return a.keepLife(a.life)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	err := a.layout.flush()
 	if err == nil {
-		kept := a.kept
-		kept.Life = life
-		err = a.storeState(kept)
+		err = a.keepLife("")
 	}
 	if err != nil {
-		a.log.Info("cannot record whether mysqld flushes its relay log, will try again", "error", err.Error())
+		a.log.Info("cannot record that mysqld flushes its relay log, will try again", "error", err.Error())
 	}
+	return nil
+}
+
+func (a *Agent) keepLife(life string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	kept := a.kept
+	kept.Life = life
+	return a.storeState(kept)
 }
 
 // flushToLead flushes the volume of a replica that becomes the primary. It may have received what it has not applied, and a primary counts

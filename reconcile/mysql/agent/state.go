@@ -30,12 +30,13 @@ type state struct {
 	Last *replication.Assignment `json:"last,omitempty"`
 	// TablesWithoutRows are the tables whose rows were missing when the data came; nil if the agent has not looked since.
 	TablesWithoutRows *missingRows `json:"lacking,omitempty"`
-	// Life identifies the Pod and the boot of its machine in which mysqld last ran; empty if all that it wrote has been flushed since, or if an
-	// agent stored the state that did not know the field. IsForgetful reports whether the member may have lost transactions that it has
-	// acknowledged.
+	// Life identifies the Pod and the boot of its machine in which mysqld last ran; empty if all that it wrote has been flushed since,
+	// while it flushes each transaction (recordSyncing), or if an agent stored the state that did not know the field. IsForgetful reports
+	// whether the member may have lost transactions that it has acknowledged.
 	Life        string `json:"life,omitempty"`
 	IsForgetful bool   `json:"forgetful,omitempty"`
-	// HasLed means that the member was the primary, and that no assignment since allowed it to acknowledge. Then all that it has is on disk.
+	// HasLed means that the member was the primary, and that no assignment since has named another one. Then all that it has is on its
+	// disk: it has received nothing, and the record counts what members in sync have received, also if they must not acknowledge.
 	HasLed bool `json:"hasLed,omitempty"`
 	// ForgotUnder is the record that the member held when it last may have lost some.
 	ForgotUnder replication.Version `json:"forgotUnder,omitzero"`
@@ -65,7 +66,7 @@ func (s state) accepting(next replication.Assignment) state {
 	if next.Role == replication.RoleReplica && next.Record.Primary != "" {
 		s.Events = next.Events
 	}
-	s.HasLed = (s.HasLed || s.HeldRole == replication.RolePrimary) && !next.Acknowledge
+	s.HasLed = (s.HasLed || s.HeldRole == replication.RolePrimary) && next.Record.Primary == ""
 	s.Held, s.HeldRole, s.Last = next.Record, next.Role, &next
 	return s
 }

@@ -77,7 +77,7 @@ type volume struct {
 	// isForgetful means that it may have lost what it had acknowledged, and forgotUnder is the record that it held then.
 	isForgetful bool
 	forgotUnder Version
-	// hasLed means that it was the primary, and was not allowed to acknowledge since.
+	// hasLed means that it was the primary, and has followed no other since.
 	hasLed bool
 }
 
@@ -446,7 +446,7 @@ func (m *simulated) assign(next Assignment) bool {
 	}
 	m.agent.confirmed = max(m.agent.confirmed, int(next.Confirmed()))
 	next.ConfirmedAt = 0
-	m.vol.hasLed = (m.vol.hasLed || m.vol.role == RolePrimary) && !next.Acknowledge
+	m.vol.hasLed = (m.vol.hasLed || m.vol.role == RolePrimary) && next.Record.Primary == ""
 	m.vol.held, m.vol.role, m.vol.last = next.Record, next.Role, &next
 	m.agent.assignment, m.agent.status.Assignment = &next, &next
 	m.agent.status.Held, m.agent.status.HeldRole, m.agent.status.Last = next.Record, next.Role, &next

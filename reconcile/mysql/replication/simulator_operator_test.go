@@ -252,7 +252,11 @@ func (w *world) checkPromise() {
 	if primary == nil {
 		return
 	}
-	if lost := w.acked.without(primary.vol.has().union(primary.ghost)); !lost.empty() {
+	has := primary.vol.has()
+	if !primary.writable() {
+		has = has.union(primary.ghost)
+	}
+	if lost := w.acked.without(has); !lost.empty() {
 		w.violated("acknowledged transactions are missing on the primary %s: %s", primary.name, w.set(lost))
 	}
 	atLeast := make([]transactions, w.record.RequiredAcks+1)
@@ -270,12 +274,13 @@ func (w *world) checkPromise() {
 	}
 }
 
-// checkReaders: reading any len(InSync)-RequiredAcks members in sync other than the primary finds everything acknowledged.
+// checkReaders: reading any len(InSync)-RequiredAcks members in sync other than the primary finds everything acknowledged. Members that may
+// have lost something are not read.
 func (w *world) checkReaders() {
-	if w.record.RequiredAcks == 0 || w.haunted() {
+	if w.record.RequiredAcks == 0 {
 		return
 	}
-	replicas := w.inSyncReplicas()
+	replicas := slices.DeleteFunc(w.inSyncReplicas(), func(m *simulated) bool { return m.vol.isForgetful || m.vol.origin != OriginMember })
 	enough := w.record.witnessesNeeded()
 	for choice := range 1 << len(replicas) {
 		var read transactions

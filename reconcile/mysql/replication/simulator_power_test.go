@@ -1,5 +1,7 @@
 package replication
 
+import "testing"
+
 // A machine that fails loses what its operating system had not written to the disk yet: the end of a replica's relay log (sync_relay_log),
 // and nothing that mysqld has committed.
 
@@ -65,4 +67,37 @@ func (w *world) remember(m *simulated, local Observed) {
 	}
 	w.say("%s: has everything again", m.name)
 	m.vol.isForgetful, m.isLost, m.ghost = false, false, transactions{}
+}
+
+// TestAFormerPrimaryLosesWhatItReceived: the record counts what a former primary has received of the next one, before an assignment lets it
+// acknowledge. If its machine fails then, it is no witness.
+func TestAFormerPrimaryLosesWhatItReceived(t *testing.T) {
+	t.Parallel()
+	x := newTrace(t, 3)
+	x.p.crash()
+	x.until("another member leads", func() bool {
+		return x.record.Primary != "" && x.record.Primary != x.p.name && x.leads(x.named(x.record.Primary))
+	})
+	next := x.named(x.record.Primary)
+	x.until("the former primary is in sync", func() bool { return x.record.Acknowledges(x.p.name) && !x.p.vol.last.InSync })
+	isLate := func() bool { // assignments of this epoch do not reach it, and it applies nothing
+		x.p.sql.sql, x.underway = false, nil
+		x.p.deaf = x.operator.stage == stageAssign && x.record.Primary == next.name
+		return true
+	}
+	isLate()
+	n := len(x.ledger)
+	x.until("the third one acknowledges what it receives", func() bool {
+		return isLate() && n < maxTransactions && x.acked.has(n) && !x.p.vol.executed.has(n) && x.p.vol.has().has(n)
+	})
+	x.isBrokenWith(next)
+	x.until("the third one is chosen", func() bool { return isLate() && x.record.Primary != "" && x.record.Primary != next.name })
+	for x.p.vol.has().has(n) {
+		x.losePower(x.p)
+	}
+	x.isBrokenWith(x.named(x.record.Primary))
+	x.rounds(60)
+	if x.leads(x.p) || !x.p.vol.isForgetful {
+		t.Errorf("%s leads without transaction %d, which it has lost: %t; it may have forgotten some: %t", x.p.name, n, x.leads(x.p), x.p.vol.isForgetful)
+	}
 }
