@@ -53,7 +53,7 @@ func TestClusterDefaults(t *testing.T) {
 	}
 	want := map[string]any{
 		"secret": "s", "port": int64(3306), "replicas": int64(2), "storage": "1Gi", "image": "mysql:latest", "root": "Managed",
-		"durability": map[string]any{"gracePeriodSeconds": int64(10)},
+		"durability": map[string]any{"gracePeriodSeconds": int64(10), "survives": "Process"},
 		"failover":   map[string]any{"whenPrimaryUnreachable": "Replace", "whenPrimaryCrashes": "Replace", "notReadySeconds": int64(10), "unreachableSeconds": int64(2)},
 	}
 	if diff := cmp.Diff(want, stored.Object["spec"]); diff != "" {
