@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +31,9 @@ const managerRole = reconcile.ManagerChildren + "-role"
 type applyResult struct {
 	// rolled reports whether the pass changed the StatefulSet after it was observed.
 	rolled bool
-	// unsettled reports whether a child was changed, or is being deleted and must be created again.
-	unsettled bool
+	// compared reports whether the children were compared with what they should be, unsettled whether one was changed, or is being deleted
+	// and must be created again.
+	compared, unsettled bool
 	// waits reports whether the members stay as they are until an update is complete (rolloutPlan), or until another image may begin
 	// (opening).
 	waits bool
@@ -45,13 +48,16 @@ func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *
 	told = true
 	var unconfirmed error
 	failed := map[verb]error{}
-	for _, next := range plan {
+	for len(plan) > 0 {
+		next := plan[0]
+		together := assignments(plan)
+		plan = plan[max(1, len(together)):]
 		switch {
 		case failed[next.verb] != nil:
 		case next.afterHold && failed[verbHold] != nil:
 			told = false
-		case next.verb == verbAssign:
-			got, err := r.assign(ctx, client, agents, next)
+		case len(together) > 0:
+			got, err := r.assignAll(ctx, client, agents, together)
 			if told = told && got; errors.Is(err, errRecordMoved) {
 				failed[verbAssign], err = err, nil // the other assignments are outdated as well
 			}
@@ -62,9 +68,20 @@ func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *
 		if next.verb == verbCheck {
 			failed[verbApply] = failed[verbCheck] // no child is applied, and no member added
 		}
+		result.children.compared = result.children.compared || next.verb == verbApply
 	}
 	failed[verbAssign] = unconfirmed
 	return told, r.conclude(failed, result)
+}
+
+// assignments returns the actions at the start of a plan that send members their assignments, and wait for the same.
+func assignments(plan []action) []action {
+	for i, next := range plan {
+		if next.verb != verbAssign || next.afterHold != plan[0].afterHold {
+			return plan[:i]
+		}
+	}
+	return plan
 }
 
 // carryOut carries out an action that is no assignment.
@@ -91,7 +108,7 @@ func (r *reconciler) carryOut(ctx context.Context, client *reconcile.Client, age
 // becomes the problem of the pass instead; the last one counts.
 func (r *reconciler) conclude(failed map[verb]error, result *passResult) error {
 	unapplied := joined(failed[verbHold], joined(failed[verbApply], failed[verbPublish]))
-	if unapplied == nil && !result.children.unsettled {
+	if unapplied == nil && result.children.compared && !result.children.unsettled {
 		r.memory.noteMade(keyOf(result.cluster), result.inputs)
 	}
 	// Without the labels, clients do not find the members by their roles, and nothing else reports why.
@@ -129,7 +146,7 @@ func joined(one, other error) error {
 func (r *reconciler) applyChild(ctx context.Context, client *reconcile.Client, next action, result *passResult) error {
 	if next.child == nil {
 		set, err := r.applySet(ctx, client, result.cluster, result.seen, next.members)
-		set.unsettled = set.unsettled || result.children.unsettled
+		set.compared, set.unsettled = result.children.compared, set.unsettled || result.children.unsettled
 		result.children = set
 		return err
 	}
@@ -178,6 +195,17 @@ func (r *reconciler) refuseForeignVolume(ctx context.Context, n children.Names, 
 		return &reconcile.ForeignError{Resource: children.Claims(), Namespace: n.Namespace, Name: found.GetName()}
 	}
 	return nil
+}
+
+// assignAll sends members their assignments at the same time: one that answers slowly does not delay the others.
+func (r *reconciler) assignAll(ctx context.Context, client *reconcile.Client, agents *agent.Client, all []action) (told bool, err error) {
+	var sent sync.WaitGroup
+	areTold, failures := make([]bool, len(all)), make([]error, len(all))
+	for i, next := range all {
+		sent.Go(func() { areTold[i], failures[i] = r.assign(ctx, client, agents, next) })
+	}
+	sent.Wait()
+	return !slices.Contains(areTold, false), errors.Join(failures...)
 }
 
 // assign sends a member its assignment. It is no error if the member has stopped answering or knows better, or if the record has changed

@@ -48,3 +48,17 @@ func TestAMemberIsAllowedMoreOnlyByTheLiveRecord(t *testing.T) {
 		})
 	}
 }
+
+// TestChildrenThatWereNotComparedAreComparedLater: a pass that only writes the record of a takeover knows nothing of the children.
+func TestChildrenThatWereNotComparedAreComparedLater(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1)
+	cluster := aCluster(1)
+	result := passResult{cluster: cluster, inputs: childInputs{cluster.UID, 1}}
+	if _, err := s.act(t.Context(), s.client(t, "db0"), nil, []action{{verb: verbRecord}}, &result); err != nil {
+		t.Fatal(err)
+	}
+	if s.memory.isMade(keyOf(cluster), result.inputs) {
+		t.Error("children that were not compared count as they should be")
+	}
+}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,10 +61,9 @@ func (r *reconciler) release(ctx context.Context, client *reconcile.Client, clus
 		setRecord(&status, decision.Record)
 		return status, stepEvery, nil
 	}
-	for _, next := range planAssignments(planInput{cluster: cluster, seen: seen, decision: decision, operator: r.operator}) {
-		if _, err := r.assign(ctx, client, known.agents, next); err != nil {
-			return status, stepEvery, err
-		}
+	first, later := planAssignments(planInput{cluster: cluster, seen: seen, decision: decision, operator: r.operator})
+	if _, err := r.assignAll(ctx, client, known.agents, slices.Concat(first, later)); err != nil {
+		return status, stepEvery, err
 	}
 	if len(decision.Assignments) > 0 {
 		return status, stepEvery, nil

@@ -41,7 +41,8 @@ type action struct {
 	to         agent.Target // gets assignment or matching
 	assignment replication.Assignment
 	relaxes    bool // the assignment allows the member more: the live record must agree first
-	afterHold  bool // the assignment makes the member ready: the StatefulSet must hold the update back from the primary first
+	releases   bool // the assignment makes the member ready, and an update of the StatefulSet continues: the children come first
+	afterHold  bool // the StatefulSet must hold that update back from the primary first
 	matching   replication.Matching
 	role       string // is the value of the label
 }
@@ -69,13 +70,18 @@ type planInput struct {
 }
 
 // planOf returns what a pass does, in order. If the record changes, nothing is done that depends on it: it must be written first, and the
-// next pass continues.
+// next pass continues. While a primary is replaced, clients wait: the record and the assignments come before the children.
 func planOf(in planInput) []action {
 	recorded, decided := recordOf(in.cluster.Status), in.decision.Record
 	if !decided.Equal(recorded) {
-		return append(planChildren(in), action{verb: verbRecord, kind: "MySQLCluster", name: in.cluster.Name, reason: recordReason(recorded, decided)})
+		record := action{verb: verbRecord, kind: "MySQLCluster", name: in.cluster.Name, reason: recordReason(recorded, decided)}
+		if decided.FormerPrimary != recorded.FormerPrimary {
+			return []action{record}
+		}
+		return append(planChildren(in), record)
 	}
-	return slices.Concat(planChildren(in), planExpansions(in), planAssignments(in), planMatching(in), planLabels(in))
+	first, later := planAssignments(in)
+	return slices.Concat(first, planChildren(in), planExpansions(in), later, planMatching(in), planLabels(in))
 }
 
 func recordReason(before, after replication.Record) string {
@@ -156,9 +162,9 @@ func planExpansions(in planInput) []action {
 	return plan
 }
 
-// planAssignments sends every member that answers its assignment, if that differs from the one that the member follows.
-func planAssignments(in planInput) []action {
-	var plan []action
+// planAssignments sends every member that answers its assignment, if that differs from the one that the member follows. Those that come
+// later wait for the children.
+func planAssignments(in planInput) (first, later []action) {
 	roll := rolloutOf(in.cluster, in.seen)
 	for _, member := range in.seen.members {
 		wanted, found := in.decision.Assignments[member.Name]
@@ -174,14 +180,19 @@ func planAssignments(in planInput) []action {
 			follows = fmt.Sprintf("another assignment, of revision %d", last.Record.Revision)
 		}
 		pod, _ := in.seen.pod(member.Name)
-		plan = append(plan, action{
+		next := action{
 			verb: verbAssign, kind: "Pod", name: member.Name,
 			reason: fmt.Sprintf("%s of revision %d, because it follows %s", wanted.Role, wanted.Record.Revision, follows),
 			to:     agent.Target{Address: pod.Status.PodIP, Host: member.Host}, assignment: wanted.ConfirmedFor(*member.Status), relaxes: wanted.Relaxes(*member.Status),
-			afterHold: releases && roll.bringsOtherSeries(),
-		})
+			releases: releases, afterHold: releases && roll.bringsOtherSeries(),
+		}
+		if next.releases {
+			later = append(later, next)
+		} else {
+			first = append(first, next)
+		}
 	}
-	return plan
+	return first, later
 }
 
 func planMatching(in planInput) []action {

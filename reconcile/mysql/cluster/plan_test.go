@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,14 +73,31 @@ func TestPlansTellWhatAPassDoesAndWhy(t *testing.T) {
 			disturbed(in)
 			in.decision.Record = replication.Record{Epoch: 1, Revision: 4, Primary: "db-0", InSync: []string{"db-0"}}
 		}, []string{"record MySQLCluster/db: revision 4: in sync [db-0], 0 acknowledgements required; before: [db-0 db-1], 1"}},
-		"another primary, after the children": {func(in *planInput) {
+		"another record, after the children": {func(in *planInput) {
 			disturbed(in)
-			in.areMade, in.decision.Record.Primary, in.decision.Record.Epoch = false, "db-1", 2
-		}, append(applied("db-0", "replicas", "2 members, now 2"), "record MySQLCluster/db: db-1 becomes the primary of epoch 2")},
-		"the record is written": {disturbed, []string{
+			in.areMade, in.decision.Record.Revision, in.decision.Record.InSync = false, 4, []string{"db-0"}
+		}, append(applied("db-0", "replicas", "2 members, now 2"), "record MySQLCluster/db: revision 4: in sync [db-0], 1 acknowledgements required; before: [db-0 db-1], 1")},
+		"a primary is replaced: the record comes before the children": {func(in *planInput) {
+			disturbed(in)
+			in.areMade, in.decision.Record.Primary, in.decision.Record.FormerPrimary, in.decision.Record.Epoch = false, "", "db-0", 2
+		}, []string{"record MySQLCluster/db: another member takes over from db-0 in epoch 2"}},
+		"a member takes over: so does that record": {func(in *planInput) {
+			in.cluster.Status.Primary, in.cluster.Status.FormerPrimary = "", "db-0"
+			in.areMade, in.decision.Record.Primary = false, "db-1"
+		}, []string{"record MySQLCluster/db: db-1 becomes the primary of epoch 1"}},
+		"assignments come before the children": {func(in *planInput) {
+			disturbed(in)
+			in.areMade = false
+		}, slices.Concat([]string{"assign Pod/db-1: Replica of revision 3, because it follows nothing"}, applied("db-0", "replicas", "2 members, now 2"), []string{
 			"expand PersistentVolumeClaim/data-db-0: from 1Gi to 2Gi, as spec.storage asks",
 			"expand PersistentVolumeClaim/data-db-1: from 1Gi to 2Gi, as spec.storage asks",
+			"match transactions on Pod/db-0: replicas wrote 0 that change no row",
+			"label Pod/db-1: from no role to replica",
+		})},
+		"the record is written": {disturbed, []string{
 			"assign Pod/db-1: Replica of revision 3, because it follows nothing",
+			"expand PersistentVolumeClaim/data-db-0: from 1Gi to 2Gi, as spec.storage asks",
+			"expand PersistentVolumeClaim/data-db-1: from 1Gi to 2Gi, as spec.storage asks",
 			"match transactions on Pod/db-0: replicas wrote 0 that change no row",
 			"label Pod/db-1: from no role to replica",
 		}},

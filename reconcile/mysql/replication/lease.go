@@ -211,7 +211,7 @@ func engage(c Cluster) Record {
 // leaseFor returns how many seconds the primary's lease for so many replicas lasts at most, now and after its next step; 0 if it has none.
 func (s Status) leaseFor(acks int) int {
 	order, lease := s.Assignment, s.Lease
-	if order == nil || order.Lease < acks || lease == nil || lease.Needs < acks || !lease.IsHeard || lease.Lasts > order.Lasts() {
+	if order == nil || order.Lease < acks || lease == nil || lease.Needs < acks || lease.Lasts > order.Lasts() {
 		return 0
 	}
 	return order.LeaseSeconds
