@@ -181,6 +181,20 @@ func NodePID(ctx context.Context, dir, name string) (int, error) {
 	return pid, err
 }
 
+// DNSPID returns the process number of the cluster's DNS, which runs on this machine, beside the API server.
+func DNSPID(ctx context.Context, dir string) (int, error) {
+	var pid int
+	err := withCluster(ctx, dir, nil, func(l *launcher) error {
+		process, alive, err := l.keeper.Find(dnsComponent)
+		if err == nil && !alive {
+			err = fmt.Errorf("find %s: it is not running: start the cluster again with up", dnsComponent)
+		}
+		pid = process.PID
+		return err
+	})
+	return pid, err
+}
+
 // Inside returns the command line that runs a command in a node's namespaces, as if on the node.
 func Inside(ctx context.Context, dir, node string, command []string) ([]string, error) {
 	pid, err := NodePID(ctx, dir, node)

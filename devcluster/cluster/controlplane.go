@@ -20,6 +20,8 @@ const (
 	stopGrace = 20 * time.Second
 	// readyLimit bounds each wait for a component. Components usually need much less, but a busy machine may be slow.
 	readyLimit = 3 * time.Minute
+
+	dnsComponent = "coredns"
 )
 
 // configure writes the certificates and configuration files of the control
@@ -30,7 +32,7 @@ func (l *launcher) configure() error {
 	if err := pki.Ensure(c.PKI(), requests, time.Now()); err != nil {
 		return err
 	}
-	for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "coredns", "local-provisioner"} {
+	for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", dnsComponent, "local-provisioner"} {
 		if err := l.writeKubeconfig(c.KubeconfigFile(component), component); err != nil {
 			return err
 		}
@@ -93,7 +95,7 @@ func (s state) clients(c render.Cluster) []component {
 	if s.Network != nil {
 		list = append(list,
 			component{name: "local-provisioner", args: render.Provisioner(c)},
-			component{name: "coredns", args: render.CoreDNS(c), inputs: []string{render.Corefile(c)}})
+			component{name: dnsComponent, args: render.CoreDNS(c), inputs: []string{render.Corefile(c)}})
 	}
 	return list
 }
@@ -125,7 +127,7 @@ func (l *launcher) startControlPlane(ctx context.Context) error {
 	if l.state.Network == nil {
 		return nil
 	}
-	return l.await(ctx, "DNS", []string{"coredns"}, l.dnsReady)
+	return l.await(ctx, "DNS", []string{dnsComponent}, l.dnsReady)
 }
 
 // ensure starts the components that do not run.

@@ -195,6 +195,11 @@ func TestReplicaStep(t *testing.T) {
 			verb:  VerbTurnToSource, state: StateCatchingUp, says: "db-0 at 10.0.0.1"},
 		"so does a replica whose primary moved to another port": {
 			scene: member(t).asReplica().following().source("A:1-20", "").with(func(l *Observed) { l.Server.Channel.SourcePort = 3307 }), verb: VerbTurnToSource, state: StateCatchingUp},
+		"but one whose applier has stopped applies first: MySQL would delete its relay log": {
+			scene: member(t).asReplica().following().received("A:1-12").source("A:1-20", "").with(func(l *Observed) {
+				l.Server.Channel.SourceHost, l.Server.Channel.IO, l.Server.Channel.SQL = "10.0.0.2", "No", "No"
+			}),
+			verb: VerbApplyReceived, state: StateCatchingUp},
 		"it serves reads meanwhile if it has followed this primary before": {
 			scene: member(t).asReplica().following().source("A:1-20", "").with(func(l *Observed) {
 				l.Server.Channel.SourceHost, l.Known = "10.0.0.2", &Source{ServerUUID: primaryUUID, Executed: gtids(t, "A:1-10")}

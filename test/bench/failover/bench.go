@@ -41,13 +41,15 @@ type bench struct {
 	namespace, cluster string
 	// operatorHome is the operator's namespace.
 	operatorHome string
+	// disks are the members' own file systems, if a fault needs them.
+	disks []disk
 	// authorities are what clients trust.
 	authorities *x509.CertPool
 	// write and reads are the databases behind the Services NAME and NAME-read.
 	write, reads *sql.DB
 }
 
-func setUp(ctx context.Context, o options, out io.Writer) (*bench, error) {
+func setUp(ctx context.Context, o options, faults []fault, out io.Writer) (*bench, error) {
 	kubectl, err := kube.FromEnvironment()
 	if err != nil {
 		return nil, err
@@ -70,7 +72,13 @@ func setUp(ctx context.Context, o options, out io.Writer) (*bench, error) {
 	if _, err := kubectl.Run(ctx, "create", "namespace", b.namespace); err != nil {
 		return nil, err
 	}
-	if err := b.create(ctx); err != nil {
+	if needDisks(faults) {
+		err = b.makeDisks(ctx)
+	}
+	if err == nil {
+		err = b.create(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, b.describe(ctx, out), b.tearDown(context.WithoutCancel(ctx)))
 	}
 	return b, nil
@@ -82,6 +90,9 @@ func (b *bench) create(ctx context.Context) error {
 		return err
 	}
 	manifest := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLCluster\nmetadata: {name: %s}\nspec:\n  secret: root\n  replicas: %d\n  resources: {requests: {memory: 128Mi}, limits: {memory: 512Mi}}\n", b.cluster, members)
+	if len(b.disks) > 0 {
+		manifest += "  storageClassName: " + b.namespace + "\n"
+	}
 	if _, err := b.kubectl.Apply(ctx, manifest, inNamespace, b.namespace); err != nil {
 		return err
 	}
@@ -134,7 +145,7 @@ func (b *bench) tearDown(ctx context.Context) error {
 	_, gone := b.kubectl.Run(ctx, "delete", "mysqlclusters", "--all", inNamespace, b.namespace, "--wait=false")
 	_, ended := b.kubectl.Run(ctx, "wait", "pods", "--all", "--for=delete", inNamespace, b.namespace, "--timeout=120s")
 	_, err := b.kubectl.Run(ctx, "delete", "namespace", b.namespace, "--wait", "--ignore-not-found")
-	return errors.Join(gone, ended, err)
+	return errors.Join(gone, ended, err, b.removeDisks(ctx))
 }
 
 // field reads a field of the cluster resource.

@@ -33,6 +33,8 @@ type fault struct {
 	spares bool
 	// restarts means that the member certainly gets another mysqld. Otherwise mysqld may stay as it is.
 	restarts bool
+	// ownDisks means that each member's volume must be a file system of its own.
+	ownDisks bool
 	// operator is where the leading operator must be.
 	operator whereabouts
 	strike   func(*bench, context.Context, string) (struck, error)
@@ -62,14 +64,28 @@ func knownFaults() []fault {
 		{name: "freeze", lasts: true, restarts: true, strike: (*bench).freeze},
 		{name: "partition", lasts: true, restarts: true, strike: (*bench).partition},
 		{name: "delete", restarts: true, strike: (*bench).deletePod},
+		{name: "drain", restarts: true, strike: (*bench).drainPod},
 		{name: "node", nodes: members, lasts: true, restarts: true, operator: elsewhere, strike: (*bench).killNode},
 		{name: "node-operator", nodes: members, lasts: true, restarts: true, operator: beside, strike: (*bench).killNode},
+		{name: "node-dns", nodes: members, lasts: true, restarts: true, operator: elsewhere, strike: (*bench).killNodeAndDNS},
 		{name: "oneway-in", lasts: true, strike: (*bench).onewayIn},
 		{name: "oneway-out", lasts: true, strike: (*bench).onewayOut},
 		{name: "from-replicas", lasts: true, strike: (*bench).cutFromReplicas},
 		{name: "from-operator", lasts: true, spares: true, strike: (*bench).cutFromOperators},
 		{name: "operator", restarts: true, strike: (*bench).killWithOperator},
+		{name: "operator-later", restarts: true, strike: (*bench).killThenOperator},
+		{name: "disk-hangs", lasts: true, ownDisks: true, strike: (*bench).hangDisk},
+		{name: "disk-full", lasts: true, ownDisks: true, strike: (*bench).fillDisk},
 	}
+}
+
+// faultsByDefault are those that need no file systems of their own.
+func faultsByDefault() []fault {
+	return slices.DeleteFunc(knownFaults(), func(one fault) bool { return one.ownDisks })
+}
+
+func needDisks(faults []fault) bool {
+	return slices.ContainsFunc(faults, func(one fault) bool { return one.ownDisks })
 }
 
 func namesOf(faults []fault) string {
@@ -94,6 +110,9 @@ func parseFaults(list string) ([]fault, error) {
 			return nil, fmt.Errorf("read flags: -faults has %q; there are %s", name, namesOf(known))
 		}
 		found = append(found, known[at])
+	}
+	if needDisks(found) && slices.ContainsFunc(found, func(one fault) bool { return one.nodes > 0 }) {
+		return nil, errors.New("read flags: -faults has a fault of a disk and one of a node: a node that starts again does not mount the disks again")
 	}
 	return found, nil
 }
@@ -129,6 +148,31 @@ func (b *bench) freeze(_ context.Context, pod string) (struck, error) {
 func (b *bench) deletePod(ctx context.Context, pod string) (struck, error) {
 	at := time.Now()
 	_, err := b.kubectl.Run(ctx, "delete", "pod", pod, inNamespace, b.namespace, "--force", "--grace-period=0", "--wait=false")
+	return struck{at, endsByItself}, err
+}
+
+// drainPod deletes a Pod as a drain does: with its grace period.
+func (b *bench) drainPod(ctx context.Context, pod string) (struck, error) {
+	at := time.Now()
+	_, err := b.kubectl.Run(ctx, "delete", "pod", pod, inNamespace, b.namespace, "--wait=false")
+	return struck{at, endsByItself}, err
+}
+
+// takeoverTime is about as long as a takeover takes after the end of mysqld.
+const takeoverTime = 1500 * time.Millisecond
+
+// killThenOperator kills mysqld, and at some moment of the takeover the process of the operator that leads.
+func (b *bench) killThenOperator(ctx context.Context, pod string) (struck, error) {
+	leader, err := b.leadingOperator(ctx)
+	if err != nil {
+		return struck{end: endsByItself}, err
+	}
+	at, err := signal(syscall.SIGKILL, running{pod, mysqldProgram})
+	if err != nil {
+		return struck{at, endsByItself}, err
+	}
+	time.Sleep(rand.N(takeoverTime)) //nolint:gosec // a moment needs no secret
+	_, err = signal(syscall.SIGKILL, running{leader.name, operatorProgram})
 	return struck{at, endsByItself}, err
 }
 

@@ -9,11 +9,12 @@ import (
 func TestParseFaults(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]struct{ list, want, err string }{
-		"all, in their order":           {namesOf(knownFaults()), namesOf(knownFaults()), ""},
-		"two, in the order of the list": {"node,kill", "node,kill", ""},
-		"one that does not exist":       {"kill,burn", "", `"burn"; there are kill,stop,`},
-		"one twice":                     {"kill,stop,kill", "", `"kill" twice`},
-		"none":                          {"", "", `""`},
+		"all by default, in their order": {namesOf(faultsByDefault()), namesOf(faultsByDefault()), ""},
+		"disks, and a node":              {"kill,disk-full,node", "", "does not mount the disks again"},
+		"two, in the order of the list":  {"node,kill", "node,kill", ""},
+		"one that does not exist":        {"kill,burn", "", `"burn"; there are kill,stop,`},
+		"one twice":                      {"kill,stop,kill", "", `"kill" twice`},
+		"none":                           {"", "", `""`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ type options struct {
 func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each fault is inflicted")
-	flag.StringVar(&o.faults, "faults", namesOf(knownFaults()), "faults, inflicted in turn")
+	flag.StringVar(&o.faults, "faults", namesOf(faultsByDefault()), "faults, inflicted in turn")
 	flag.BoolVar(&o.random, "random", false, "inflict the faults in a random order, which follows from the seed")
 	flag.Uint64Var(&o.seed, "seed", 0, "seed of the order and of what clients do; 0 chooses one")
 	flag.StringVar(&o.out, "out", "", "file to which each round is added as a line of JSON; by default, a new one in the folder bench beside the kubeconfig")
@@ -64,7 +64,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	b, err := setUp(ctx, o, out)
+	b, err := setUp(ctx, o, faults, out)
 	if err != nil {
 		return err
 	}

@@ -82,13 +82,13 @@ func (b *bench) nodeOf(ctx context.Context, name string) (string, error) {
 	return b.read(ctx, "pods", name, "{.spec.nodeName}")
 }
 
-// countNodes returns how many nodes there are.
-func (b *bench) countNodes(ctx context.Context) (int, error) {
+// nodes returns the names of the nodes.
+func (b *bench) nodes(ctx context.Context) ([]string, error) {
 	seen, err := b.objects.Fields(ctx, schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, "", metav1.ListOptions{}, "{.items[*].metadata.name}")
 	if err != nil {
-		return 0, fmt.Errorf("list nodes: %w", err)
+		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	return len(strings.Fields(seen)), nil
+	return strings.Fields(seen), nil
 }
 
 // placement tells where the members run, and where the operator does.
@@ -109,10 +109,11 @@ func (b *bench) placement(ctx context.Context, out io.Writer) error {
 
 // suitable leaves out faults for which there are too few nodes, with a message.
 func (b *bench) suitable(ctx context.Context, faults []fault, out io.Writer) ([]fault, error) {
-	count, err := b.countNodes(ctx)
+	names, err := b.nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
+	count := len(names)
 	kept := slices.DeleteFunc(slices.Clone(faults), func(one fault) bool {
 		isLacking := one.nodes > count
 		if isLacking {
@@ -236,4 +237,17 @@ func (b *bench) killNode(ctx context.Context, victim string) (struck, error) {
 		return hit, fmt.Errorf("kill %s: process %d: %w", node, first, err)
 	}
 	return hit, cluster.KillNode(ctx, folder, node, io.Discard)
+}
+
+// killNodeAndDNS cuts the power of a member's node, and stops the DNS of the cluster for as long: no name resolves.
+func (b *bench) killNodeAndDNS(ctx context.Context, victim string) (struck, error) {
+	dns, err := cluster.DNSPID(ctx, filepath.Dir(b.kubectl.Config))
+	if err != nil {
+		return struck{end: endsByItself}, err
+	}
+	if err := syscall.Kill(dns, syscall.SIGSTOP); err != nil {
+		return struck{end: endsByItself}, fmt.Errorf("stop the cluster's DNS: process %d: %w", dns, err)
+	}
+	hit, err := b.killNode(ctx, victim)
+	return struck{hit.at, func() error { return errors.Join(syscall.Kill(dns, syscall.SIGCONT), hit.end()) }}, err
 }
