@@ -81,6 +81,8 @@ type Agent struct {
 	// room is the last look at the space of the relay log, ear at what the receiver gets. Only the loop uses them.
 	room replication.RelayLogMonitor
 	ear  replication.Ear
+	// flow is how this primary delays commits. Only the loop uses it.
+	flow flow
 	// deaf is the receiver that the agent has stopped last. Only the loop uses it.
 	deaf stoppedReceiver
 	// isSettled reports whether the init_file for mysqld's next start is the one for data in use.
@@ -263,6 +265,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	a.maintainCommits(ctx, observed)
 	a.endHalfOpen(ctx, observed)
 	a.endStrays(ctx, observed, local)
+	a.controlFlow(ctx, observed, step.State)
 	if a.isStopping() {
 		return lookEvery
 	}

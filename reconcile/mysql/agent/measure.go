@@ -19,6 +19,8 @@ type measured struct {
 	mysqld mysqld.Measured
 	// wantedFiles is how many files mysqld asks to be able to open; 0 if unknown.
 	wantedFiles int64
+	// commitDelay is how long this mysqld delays commits.
+	commitDelay time.Duration
 	// starts is how often mysqld has started in its container; 0 while its supervisor does not answer.
 	starts int
 	// keyless is how many tables have no primary key; nil if the agent has not counted them.

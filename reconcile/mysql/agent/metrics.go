@@ -55,6 +55,7 @@ func gauges() []gauge {
 		{describe("prepared_transactions", "Transactions in the state of XA PREPARE, once a minute."), func(s metricValues) float64 { return float64(s.Transactions.Prepared) }},
 		{describe("oldest_transaction_seconds", "Seconds that the oldest transaction has been open, once a minute."), func(s metricValues) float64 { return float64(s.Transactions.OldestSeconds) }},
 		{describe("commit_wait_seconds", "Seconds without any commit while sessions wait to commit, every five seconds."), func(s metricValues) float64 { return float64(s.Transactions.CommitWaitSeconds) }},
+		{describe("commit_delay_seconds", "Seconds by which mysqld delays each group of commits."), func(s metricValues) float64 { return s.commitDelay.Seconds() }},
 		{describe("history_list_length", "Undo logs that InnoDB has yet to purge, once a minute."), func(s metricValues) float64 { return float64(s.Transactions.History) }},
 		{describe("lag_seconds", "Seconds behind the primary; -1 when MySQL does not report them."), lagValue},
 		{describe("other_engine_tables", "Tables of other engines than InnoDB on the primary; -1 where the agent has not counted them."), otherEngines},

@@ -38,7 +38,7 @@ func TestMetricsTellWhatIsKnown(t *testing.T) {
 	a := newAgent(t, newLayout(t), memberState())
 	want := map[string]string{
 		`state{state="Starting"}`: "1", "writable": "0", "acknowledging": "0", "acks_enforced": "0", "ack_clients": "0", "epoch": "0", "unapplied_transactions": "0",
-		"disk_size_bytes": "0", "disk_free_bytes": "0", "prepared_transactions": "0", "oldest_transaction_seconds": "0", "commit_wait_seconds": "0", "history_list_length": "0",
+		"disk_size_bytes": "0", "disk_free_bytes": "0", "prepared_transactions": "0", "oldest_transaction_seconds": "0", "commit_wait_seconds": "0", "commit_delay_seconds": "0", "history_list_length": "0",
 		"lag_seconds": "-1", "other_engine_tables": "-1", "tables_without_rows": "-1", "tables_without_primary_key": "-1",
 		"memory_budget_bytes": "0", "memory_used_bytes": "0", "mysqld_starts": "0", "open_files_limit": "0", "open_files_wanted": "0",
 		`alarms_total{result="arrived"}`: "0", `alarms_total{result="failed"}`: "0",
@@ -56,13 +56,14 @@ func TestMetricsTellWhatIsKnown(t *testing.T) {
 	a.status.Disk = replication.Disk{Size: 2000, Free: 500}
 	a.status.Transactions = replication.Transactions{Prepared: 5, OldestSeconds: 6, CommitWaitSeconds: 8, History: 9}
 	a.measured.mysqld, a.measured.wantedFiles, a.measured.keyless = mysqld.Measured{Memory: 900, OpenFiles: 1024}, 5000, &keyless
+	a.measured.commitDelay = 20 * time.Millisecond
 	a.measured.files = map[fileKind]int64{filesBinaryLog: 10, filesData: 11}
 	a.mysqld.Starts = 3
 	a.alarms.arrived, a.alarms.failed = 1, 2
 	a.mu.Unlock()
 	want = map[string]string{
 		`state{state="Writing"}`: "1", "writable": "1", "acknowledging": "1", "acks_enforced": "1", "ack_clients": "2", "epoch": "4", "unapplied_transactions": "0",
-		"disk_size_bytes": "2000", "disk_free_bytes": "500", "prepared_transactions": "5", "oldest_transaction_seconds": "6", "commit_wait_seconds": "8", "history_list_length": "9",
+		"disk_size_bytes": "2000", "disk_free_bytes": "500", "prepared_transactions": "5", "oldest_transaction_seconds": "6", "commit_wait_seconds": "8", "commit_delay_seconds": "0.02", "history_list_length": "9",
 		"lag_seconds": "7", "other_engine_tables": "2", "tables_without_rows": "0", "tables_without_primary_key": "3",
 		"memory_budget_bytes": "1000", "memory_used_bytes": "900", "mysqld_starts": "3", "open_files_limit": "1024", "open_files_wanted": "5000",
 		`disk_used_bytes{kind="binary_log"}`: "10", `disk_used_bytes{kind="data"}`: "11",

@@ -39,6 +39,41 @@ type realMember struct {
 
 func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMember {
 	t.Helper()
+	m := startMysqld(t, ca, before...)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- m.agent.Run(ctx) }()
+	t.Cleanup(func() {
+		m.stop(t)
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+	})
+	return m
+}
+
+// startWithoutLoop starts a member's mysqld, whose agent takes no turns.
+func startWithoutLoop(t *testing.T, ca authority) *realMember {
+	t.Helper()
+	m := startMysqld(t, ca)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.agent.watchSupervisor(ctx)
+	}()
+	t.Cleanup(func() {
+		m.stop(t)
+		stop()
+		<-ended
+	})
+	return m
+}
+
+// startMysqld starts a member's mysqld, which waits for its agent. The caller must stop it.
+func startMysqld(t *testing.T, ca authority, before ...func(Layout)) *realMember {
+	t.Helper()
 	m := &realMember{rootfs: rootfs.Need(t), layout: newLayout(t), port: rootfs.Port(t)}
 	for _, prepare := range before {
 		prepare(m.layout)
@@ -61,16 +96,6 @@ func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMe
 	if m.agent, err = New(m.layout, Identity{Ordinal: 1}, "", logr.Discard()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- m.agent.Run(ctx) }()
-	t.Cleanup(func() {
-		m.stop(t)
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the agent ended with %v", err)
-		}
-	})
 	return m
 }
 

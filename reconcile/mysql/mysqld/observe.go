@@ -24,6 +24,8 @@ type Observed struct {
 	CommitsWait bool
 	// SyncsRelayLog reports whether the receiver flushes the relay log for each transaction, before it acknowledges it.
 	SyncsRelayLog bool
+	// CommitDelay is binlog_group_commit_sync_delay.
+	CommitDelay time.Duration
 	// LoginsHang reports whether no client can log in: a statement about accounts waits for an acknowledgement and holds the lock of the
 	// privilege tables. A replica that would acknowledge it cannot connect either. This ends when acknowledgements are no longer enforced,
 	// or with a restart.
@@ -75,17 +77,19 @@ func (s *Server) lockedOut(ctx context.Context) bool {
 func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {
 	var owned, executed, purged string
 	var certain bool
+	var delay int64
 	row := s.db.QueryRowContext(ctx, `SELECT @@GLOBAL.read_only AND @@GLOBAL.super_read_only, @@GLOBAL.read_only, @@GLOBAL.server_uuid, @@GLOBAL.version,
 		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_timeout = `+SemiSyncTimeout+`
 			AND @@GLOBAL.rpl_semi_sync_source_wait_point = 'AFTER_SYNC' AND @@GLOBAL.rpl_semi_sync_source_wait_no_replica,
 		IF(@@GLOBAL.rpl_semi_sync_source_enabled, @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, 0), @@GLOBAL.rpl_semi_sync_replica_enabled,
-		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED), @@GLOBAL.sync_relay_log = 1`)
+		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED), @@GLOBAL.sync_relay_log = 1, @@GLOBAL.binlog_group_commit_sync_delay`)
 	server := &seen.Server
 	err := row.Scan(&server.SuperReadOnly, &server.ReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &certain, &seen.AskedAcks, &server.ReplicaAcks,
-		&server.RelayLogLimit, &seen.SyncsRelayLog)
+		&server.RelayLogLimit, &seen.SyncsRelayLog, &delay)
 	if err != nil {
 		return fmt.Errorf("read variables: %w", err)
 	}
+	seen.CommitDelay = time.Duration(delay) * time.Microsecond
 	server.SourceEnabled = seen.AskedAcks > 0
 	if certain {
 		server.SourceAcks = seen.AskedAcks

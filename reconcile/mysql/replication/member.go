@@ -247,6 +247,8 @@ type Status struct {
 	// Lease is the lease of this primary; nil if it has none. Clock is the time of this report by the member's own clock.
 	Lease *Lease        `json:"lease,omitempty"`
 	Clock time.Duration `json:"clock,omitempty"`
+	// DelaysCommits means that this primary delays commits, or has within the last minute, because its replicas apply them too slowly.
+	DelaysCommits bool `json:"delaysCommits,omitempty"`
 	// LagSeconds is Seconds_Behind_Source; nil when MySQL does not know it.
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
 	// SourceSilentFor is for how long this replica has got nothing from its primary, not even a heartbeat; 0 if that is not known.

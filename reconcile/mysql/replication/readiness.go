@@ -30,13 +30,21 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 		}
 	}
 	if len(names) == 0 {
-		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first"
+		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first" + c.whyDelayed()
 	}
 	message = fmt.Sprintf("%s takes over about %s, unless it is back before", strings.Join(names, " or "), c.afterFailures())
 	if c.Record.LeaseSeconds > 0 {
 		message += fmt.Sprintf(", or %d after nothing answers for it any more", roundUp(c.untilLeaseEnds()+takingOver))
 	}
-	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased()
+	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased() + c.whyDelayed()
+}
+
+// whyDelayed says that the primary delays commits; empty if it does not. It does not say how long, because that changes every second.
+func (c Cluster) whyDelayed() string {
+	if primary := c.primaryStatus(); primary == nil || !primary.DelaysCommits {
+		return ""
+	}
+	return "; " + c.Record.Primary + " delays commits, because clients make them faster than its replicas apply them"
 }
 
 // afterFailures says how soon a replica takes over after mysqld of the primary has failed.

@@ -19,10 +19,15 @@ func TestFailoverSaysWhoWouldTakeOver(t *testing.T) {
 		"not then, because of its kernel": {
 			healthy(t, 3, 1).with(func(c *Cluster) { c.WantsLease, c.Members[0].Status.Lease = true, &Lease{IsImpossible: true} }), ReasonReplicaCanTakeOver, "sock_diag"},
 		"it stays so while the primary is": {downPrimary(t, 3, 1), ReasonReplicaCanTakeOver, "db-1 or db-2"},
-		"one lacks rows":                   {healthy(t, 3, 1).hears(1, StateReplicating, lacks("shop.t")), ReasonReplicaCanTakeOver, "db-2 takes over"},
-		"one applies what it received":     {healthy(t, 3, 1).hears(2, StateCatchingUp), ReasonReplicaCanTakeOver, "db-1 takes over"},
-		"both apply what they received":    {healthy(t, 3, 1).hears(1, StateCatchingUp).hears(2, StateCatchingUp), ReasonReplicasCatchUp, "has to apply"},
-		"both lack rows":                   {healthy(t, 3, 1).hears(1, StateReplicating, lacks("shop.t")).hears(2, StateReplicating, lacks("shop.t")), ReasonIncompleteMembers, "shop.t"},
+		"the primary delays commits, because they lag": {
+			healthy(t, 3, 1).with(func(c *Cluster) { c.Members[0].Status.DelaysCommits = true }), ReasonReplicaCanTakeOver, "; db-0 delays commits, because clients"},
+		"it does, and both still apply what they received": {
+			healthy(t, 3, 1).hears(1, StateCatchingUp).hears(2, StateCatchingUp).with(func(c *Cluster) { c.Members[0].Status.DelaysCommits = true }),
+			ReasonReplicasCatchUp, "; db-0 delays commits"},
+		"one lacks rows":                {healthy(t, 3, 1).hears(1, StateReplicating, lacks("shop.t")), ReasonReplicaCanTakeOver, "db-2 takes over"},
+		"one applies what it received":  {healthy(t, 3, 1).hears(2, StateCatchingUp), ReasonReplicaCanTakeOver, "db-1 takes over"},
+		"both apply what they received": {healthy(t, 3, 1).hears(1, StateCatchingUp).hears(2, StateCatchingUp), ReasonReplicasCatchUp, "has to apply"},
+		"both lack rows":                {healthy(t, 3, 1).hears(1, StateReplicating, lacks("shop.t")).hears(2, StateReplicating, lacks("shop.t")), ReasonIncompleteMembers, "shop.t"},
 		"one is away, and each may be the only one that acknowledged": {healthy(t, 3, 1).silent(2), ReasonTooFewReplicas, "so far: db-1"},
 		"one is away, and two acknowledge each commit":                {healthy(t, 3, 2).silent(2), ReasonReplicaCanTakeOver, "db-1 takes over"},
 		"one is errant":                 {healthy(t, 3, 1).hears(1, StateErrant), ReasonErrantMember, "db-1 has errant"},
