@@ -70,7 +70,7 @@ func NextDelay(delay time.Duration, seen Backlog) time.Duration {
 	case !seen.IsKnown:
 		return shorten(delay, 2)
 	case seen.CatchUp < MostBacklog/4:
-		return shorten(delay, 1.25)
+		return shorten(delay, 1.5)
 	case seen.CatchUp < MostBacklog/2:
 		return delay
 	case seen.CatchUp > MostBacklog:
