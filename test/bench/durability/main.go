@@ -20,7 +20,8 @@ import (
 type options struct {
 	rootfs          string
 	clients, rounds int
-	window          time.Duration
+	// window is for how long clients write each time, saturated for how long before the backlog is measured.
+	window, saturated time.Duration
 }
 
 func main() {
@@ -29,6 +30,7 @@ func main() {
 	flag.IntVar(&o.clients, "clients", 16, "how many clients write")
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each kind of commit is measured")
 	flag.DurationVar(&o.window, "window", 10*time.Second, "for how long clients write each time")
+	flag.DurationVar(&o.saturated, "saturated", 20*time.Second, "for how long clients write before the backlog of replicas is measured")
 	flag.Parse()
 	os.Exit(program.Run(context.Background(), "bench-durability", func(ctx context.Context) error { return run(ctx, o, os.Stdout) }))
 }
@@ -45,7 +47,27 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if err := commits(ctx, group, o, out); err != nil {
 		return err
 	}
-	return apply(ctx, group, o, out)
+	if err := apply(ctx, group, o, out); err != nil {
+		return err
+	}
+	return backlogs(ctx, group, o, out)
+}
+
+// backlogs measures what a replica still has to apply after clients have written as fast as they can, if nothing bounds it, and with flow
+// control.
+func backlogs(ctx context.Context, group *bare.Group, o options, out io.Writer) error {
+	for _, kind := range []struct {
+		name         string
+		isControlled bool
+	}{{"unbounded", false}, {"bounded", true}} {
+		backlog, rate, err := group.Backlog(ctx, o.clients, o.saturated, kind.isControlled)
+		if err != nil {
+			return err
+		}
+		figure.Print(out, "backlog_"+kind.name, backlog.Seconds(), "s")
+		figure.Print(out, "commits_"+kind.name, rate, "/s")
+	}
+	return nil
 }
 
 // unflushed is sync_relay_log's default: the operating system flushes relay logs when it likes.
