@@ -127,7 +127,7 @@ func (a *Agent) acceptWrites(ctx context.Context, order replication.Assignment, 
 func (a *Agent) keepOrigin(origin replication.Origin) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.kept.Data == origin && !a.kept.IsCopied {
+	if a.kept.Data == origin && !a.kept.IsCopied && a.late == nil {
 		return nil
 	}
 	kept := a.kept
@@ -140,7 +140,7 @@ func (a *Agent) keepOrigin(origin replication.Origin) error {
 
 // storeState writes the state to the volume. The caller must hold the lock.
 func (a *Agent) storeState(kept state) error {
-	if err := saveState(a.layout.stateFile(), kept); err != nil {
+	if err := a.saveInTime(kept); err != nil {
 		return err
 	}
 	a.kept = kept

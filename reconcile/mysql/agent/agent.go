@@ -100,6 +100,8 @@ type Agent struct {
 	root    rootPassword
 	tls     *tlsFiles
 	wake    chan struct{}
+	// volume is how writes to the volume go.
+	volume volumeProbe
 	// alarms are requests to the operator to look at once. changed reports that the agent's report may differ.
 	alarms  alarms
 	changed chan struct{}
@@ -110,6 +112,8 @@ type Agent struct {
 
 	mu   sync.Mutex
 	kept state
+	// late is a write of the state that did not end in time; nil for none.
+	late *lateWrite
 	// mysqld is what the supervisor reported last; zero while it does not answer. wasOpen reports whether this mysqld has taken writes.
 	mysqld  supervisor.State
 	wasOpen bool
@@ -205,6 +209,7 @@ func New(layout Layout, who Identity, life string, log logr.Logger) (*Agent, err
 func (a *Agent) Run(ctx context.Context) error {
 	defer func() { _ = a.local.Close() }()
 	go a.watchDisk(ctx)
+	defer a.startProbes(ctx)()
 	go a.watchFiles(ctx)
 	go a.watchSupervisor(ctx)
 	go a.sendAlarms(ctx)
@@ -373,27 +378,4 @@ func (a *Agent) Assign(next replication.Assignment) error {
 	}
 	a.Wake()
 	return nil
-}
-
-// Status returns the latest report.
-func (a *Agent) Status() replication.Status {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	status, now := a.status, time.Now()
-	status.Disk = a.disk(now)
-	if clock, err := supervisor.Clock(); err == nil {
-		status.Clock, status.Lease = clock, a.reportedLease(clock)
-		if a.deafSince > 0 {
-			status.DeafFor = clock - a.deafSince
-		}
-	}
-	switch {
-	case status.State == replication.StateStarting && status.Closed == nil:
-		status.UnansweredFor = min(now.Sub(a.startingSince), now.Sub(a.closedUntil))
-	case status.State == replication.StateStarting:
-		status.UnansweredFor = now.Sub(a.startingSince)
-	case !a.mysqld.Stopping: // as long as its container stops, it is not late
-		status.UnansweredFor = a.asked.unansweredFor(now)
-	}
-	return status
 }

@@ -73,13 +73,16 @@ func (a *Agent) recordFlush(ctx context.Context) error {
 // An error means that the volume says that nothing can be lost, which is not so. Nothing else may happen before it is corrected.
 func (a *Agent) recordSyncing(observed mysqld.Observed) error {
 	a.mu.Lock()
-	isMarked, isReplica := a.kept.Life != "", a.kept.HeldRole == replication.RoleReplica
+	isMarked, isReplica := a.kept.Life != "" && (a.late == nil || a.late.state.Life != ""), a.kept.HeldRole == replication.RoleReplica
 	a.mu.Unlock()
 	if !isReplica || isMarked != observed.SyncsRelayLog || a.life == "" {
 		return nil
 	}
 	if !observed.SyncsRelayLog {
 		return a.keepLife(a.life)
+	}
+	if a.standsStill() {
+		return nil // the mark stays
 	}
 	err := a.layout.flush()
 	if err == nil {
@@ -107,6 +110,9 @@ func (a *Agent) flushToLead(next replication.Assignment) error {
 	a.mu.Unlock()
 	if next.Role != replication.RolePrimary || role != replication.RoleReplica {
 		return nil
+	}
+	if a.standsStill() {
+		return errVolumeStands
 	}
 	return a.layout.flush()
 }

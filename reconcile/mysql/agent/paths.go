@@ -35,6 +35,7 @@ func (l Layout) DataDir() string { return path.Join(l.Volume, "data") }
 func (l Layout) RestoringDir() string    { return path.Join(l.Volume, "data.restoring") }
 func (l Layout) stateFile() string       { return path.Join(l.Volume, "member.json") }
 func (l Layout) ballast() string         { return path.Join(l.Volume, "member.ballast") }
+func (l Layout) probeFile() string       { return path.Join(l.Volume, "member.probe") }
 func (l Layout) serverConfig() string    { return path.Join(l.Run, "my.cnf") }
 func (l Layout) initConfig() string      { return path.Join(l.Run, "initialize.cnf") }
 func (l Layout) bootstrapFile() string   { return path.Join(l.Run, "bootstrap.sql") }

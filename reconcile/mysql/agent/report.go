@@ -8,6 +8,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
 // reportKept copies the state on the volume into the report. The caller must hold the lock or be the only user of the agent.
@@ -113,4 +114,27 @@ func (a *Agent) ended(step replication.Step, err error) {
 		return
 	}
 	a.log.Info("step failed, will try again", "verb", step.Verb, "error", err.Error())
+}
+
+// Status returns the latest report.
+func (a *Agent) Status() replication.Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	status, now := a.status, time.Now()
+	status.Disk, status.Probe = a.disk(now), a.volume.report()
+	if clock, err := supervisor.Clock(); err == nil {
+		status.Clock, status.Lease = clock, a.reportedLease(clock)
+		if a.deafSince > 0 {
+			status.DeafFor = clock - a.deafSince
+		}
+	}
+	switch {
+	case status.State == replication.StateStarting && status.Closed == nil:
+		status.UnansweredFor = min(now.Sub(a.startingSince), now.Sub(a.closedUntil))
+	case status.State == replication.StateStarting:
+		status.UnansweredFor = now.Sub(a.startingSince)
+	case !a.mysqld.Stopping: // as long as its container stops, it is not late
+		status.UnansweredFor = a.asked.unansweredFor(now)
+	}
+	return status
 }

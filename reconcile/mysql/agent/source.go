@@ -65,7 +65,7 @@ func (a *Agent) isForgetful() bool {
 func (a *Agent) keepForgetful(isForgetful bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.kept.IsForgetful == isForgetful {
+	if a.kept.IsForgetful == isForgetful && a.late == nil {
 		return nil
 	}
 	kept := a.kept

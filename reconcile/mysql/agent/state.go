@@ -121,9 +121,9 @@ func readRegular(file string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(opened, most))
 }
 
-// openRegular opens such a file, to read it (O_RDONLY) or to change it, too (O_RDWR).
+// openRegular opens such a file, to read it (O_RDONLY) or to change it, too (O_RDWR). With O_CREATE, it creates one if there is none.
 func openRegular(file string, most int64, mode int) (*os.File, error) {
-	opened, err := os.OpenFile(file, mode|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	opened, err := os.OpenFile(file, mode|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,8 @@ type stableReport struct {
 	// to.
 	tls, tables, barred string
 	disk                replication.DiskLevel
+	// volumeFails reports whether its volume stands still, or returns errors.
+	volumeFails bool
 	// left reports whether transactions are left prepared, knowsLeft whether the member knows.
 	left, knowsLeft bool
 	// events reports whether scheduled events do not run, knowsEvents whether the member knows.
@@ -62,7 +64,7 @@ func steadyOf(member replication.Member) stableReport {
 	return stableReport{
 		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
 		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), delays: status.DelaysCommits, tls: status.TLS, tables: tablesOf(status), barred: lockedOutOf(status),
-		disk: status.Disk.Level, left: left != nil && *left > 0, knowsLeft: left != nil,
+		disk: status.Disk.Level, volumeFails: !status.Probe.IsSound(), left: left != nil && *left > 0, knowsLeft: left != nil,
 		events: events != nil && *events > 0, knowsEvents: events != nil,
 	}
 }
@@ -154,7 +156,7 @@ func isAtRest(status v1.MySQLClusterStatus) bool {
 // settle returns what to remember of a cluster after a full pass that had nothing to do; nil if there was something.
 func (r passResult) settle(version string, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
 	cluster, seen := r.cluster, r.seen
-	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacksAcks() || r.lacksLease() || r.seen.suspect(cluster.Status) != "" ||
+	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacksAcks() || r.lacksLease() || r.lacksVolume() || r.seen.suspect(cluster.Status) != "" ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}

@@ -71,6 +71,9 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 		"mysqld of the primary takes long to answer": {func(r *passResult) {
 			r.seen.members[0].Status.UnansweredFor = replication.AlarmAfter
 		}, false},
+		"a write to the primary's volume does not return": {func(r *passResult) {
+			r.seen.members[0].Status.Probe = replication.VolumeProbe{IsKnown: true, StuckFor: replication.StuckLeast}
+		}, false},
 		"enough replicas are heard": {func(r *passResult) {
 			r.seen.members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute, IsHeard: true}
 		}, true},
@@ -114,7 +117,8 @@ func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
 		"a replica has hollow transactions": {2, func(m *replication.Member) {
 			m.Status.Hollow = gtids(t, "4e11fa47-71ca-11e1-9e33-c80aa9429562:1")
 		}, false},
-		"another agent": {2, func(m *replication.Member) { m.Status.Protocol = 0 }, false},
+		"a volume returns errors": {1, func(m *replication.Member) { m.Status.Probe.FailingFor = time.Second }, false},
+		"another agent":           {2, func(m *replication.Member) { m.Status.Protocol = 0 }, false},
 	} {
 		scene, found := atRest(t)
 		known := found.settle("7", found.status(), clusterMemory{})

@@ -46,7 +46,11 @@ func (r passResult) diskFull(writing bool) *report.Problem {
 	if full == "" {
 		return nil
 	}
-	return &report.Problem{Reason: reasonDiskFull, Message: "the volume is full or nearly full, so commits hang: " + full + "; " + diskRemedy, Stalled: true}
+	message := "the volume is full or nearly full, so commits hang: " + full + "; " + diskRemedy
+	if note := r.decision.Note; note != nil && note.Reason == replication.ReasonPrimaryDown {
+		message += "; " + note.Message
+	}
+	return &report.Problem{Reason: reasonDiskFull, Message: report.Brief(message, report.LongestMessage), Stalled: true}
 }
 
 // hangAfter is how long nothing may be committed while sessions wait, in seconds: as long as writing one large transaction takes.
@@ -64,6 +68,12 @@ func (r passResult) commitsHang() *report.Problem {
 
 func hangs(status replication.Status) bool {
 	return status.State == replication.StateWriting && status.Transactions.CommitWaitSeconds >= hangAfter
+}
+
+// lacksVolume reports whether the primary's volume stands still or returns errors: another member may take over after some time.
+func (r passResult) lacksVolume() bool {
+	primary := r.primaryStatus()
+	return primary != nil && !primary.Probe.IsSound()
 }
 
 // describeDisk sets or removes the condition DiskPressure. While a member does not report, the condition stays, unless others now report

@@ -110,3 +110,24 @@ func TestCommitsThatHangAreTold(t *testing.T) {
 		}
 	}
 }
+
+// TestAVolumeThatFailsTellsWhyNoReplicaTakesOver: what a user can do about a full volume is said as well.
+func TestAVolumeThatFailsTellsWhyNoReplicaTakesOver(t *testing.T) {
+	t.Parallel()
+	note := &replication.Note{Reason: replication.ReasonPrimaryDown, Message: "the volume of db-0 fails; no replica takes over: why"}
+	for name, test := range map[string]struct {
+		level    replication.DiskLevel
+		reason   string
+		remedies bool
+	}{
+		"it stands still, and commits hang": {replication.DiskRoomy, "PrimaryDown", false},
+		"it is full, and commits hang":      {replication.DiskFull, "DiskFull", true},
+	} {
+		s := healthy(t, 3).member(0, true, disk(test.level))
+		s.seen.members[0].Status.Transactions.CommitWaitSeconds = 60
+		found := meta.FindStatusCondition(s.report(note, nil).status().Conditions, v1.ConditionReady)
+		if found == nil || found.Reason != test.reason || !strings.Contains(found.Message, "no replica takes over: why") || strings.Contains(found.Message, diskRemedy) != test.remedies {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}

@@ -251,7 +251,7 @@ func decide(cluster v1.MySQLCluster, now replication.Cluster) replication.Decisi
 // view returns the input of the decision about replication.
 func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 	return replication.Cluster{
-		UID: string(cluster.UID), HasContinued: hasContinued(cluster.Status, seen.now), Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
+		UID: string(cluster.UID), HasContinued: hasContinued(cluster.Status, seen.now), SinceTakeover: sinceTakeover(cluster.Status, seen.now), Record: recordOf(cluster.Status), Replicas: children.WantedReplicas(cluster), Scale: scaleOf(seen),
 		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
 		Request: cluster.Annotations[AnnotationReplacePrimary], Force: cluster.Annotations[AnnotationForcePrimary], WantsLease: cluster.Spec.Failover.WhenPrimaryUnreachable != v1.Wait,
 		Limits:     limitsOf(cluster.Spec.Failover),

@@ -96,6 +96,14 @@ func hasContinued(status v1.MySQLClusterStatus, now time.Time) bool {
 	return last.Epoch == status.Epoch && last.To == last.From && last.Epoch != status.ForcedEpoch && now.Sub(last.StartTime.Time) < continuesFor
 }
 
+// sinceTakeover is how long ago the last takeover began; 0 if none is listed.
+func sinceTakeover(status v1.MySQLClusterStatus, now time.Time) time.Duration {
+	if len(status.Takeovers) == 0 {
+		return 0
+	}
+	return max(1, now.Sub(status.Takeovers[len(status.Takeovers)-1].StartTime.Time))
+}
+
 // hurriesFor is for how long passes hurry while a primary is replaced.
 const hurriesFor = time.Minute
 

@@ -132,6 +132,25 @@ func TestAPrimaryThatContinuesIsNotReplacedAgainAtOnce(t *testing.T) {
 	}
 }
 
+// TestHowLongAgoTheLastTakeoverBegan counts every takeover, whatever caused it and however it ended.
+func TestHowLongAgoTheLastTakeoverBegan(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(5000, 0)
+	ago := func(long time.Duration) v1.Takeover { return v1.Takeover{StartTime: v1.NewMicroTime(now.Add(-long))} }
+	for name, test := range map[string]struct {
+		takeovers []v1.Takeover
+		want      time.Duration
+	}{
+		"none is listed":                  {nil, 0},
+		"two":                             {[]v1.Takeover{ago(time.Hour), ago(time.Minute)}, time.Minute},
+		"one by a clock that was forward": {[]v1.Takeover{ago(-time.Hour)}, 1},
+	} {
+		if got := sinceTakeover(v1.MySQLClusterStatus{Takeovers: test.takeovers}, now); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 func TestOnlyARecentTakeoverHurries(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(5000, 0)

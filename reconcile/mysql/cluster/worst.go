@@ -13,7 +13,7 @@ import (
 // worstProblem returns the worst problem of the cluster; nil for none. It reports the first one that it finds.
 func (r passResult) worstProblem(writing, complete bool) *report.Problem {
 	note, rolling := r.note(), r.rolling()
-	if found := cmp.Or(r.urgent(note), r.problem, r.diskFull(writing), r.commitsHang()); found != nil {
+	if found := cmp.Or(r.urgent(note), r.problem, r.diskFull(writing), r.staysDown(note, writing), r.commitsHang()); found != nil {
 		return found
 	}
 	if writing && complete && rolling == nil && r.isOver(note) {
@@ -39,6 +39,14 @@ func (r passResult) worstProblem(writing, complete bool) *report.Problem {
 // nothing.
 func (r passResult) urgent(note *report.Problem) *report.Problem {
 	if note != nil && (note.Stalled || note.Reason == string(replication.ReasonReplacingPrimary) || cmp.Or(r.decision.Note.Request, r.decision.Note.Force, r.decision.Note.Refusal) != "") {
+		return note
+	}
+	return nil
+}
+
+// staysDown returns why no replica takes over from a primary that runs and has failed; nil if it has not.
+func (r passResult) staysDown(note *report.Problem, writing bool) *report.Problem {
+	if writing && note != nil && note.Reason == string(replication.ReasonPrimaryDown) {
 		return note
 	}
 	return nil

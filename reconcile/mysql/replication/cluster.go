@@ -25,6 +25,8 @@ type Cluster struct {
 	CopyLimit int64
 	// HasContinued means that the primary was replaced a short while ago, and continues, because no other member could take over.
 	HasContinued bool
+	// SinceTakeover is how long ago the last takeover began; 0 if none is known.
+	SinceTakeover time.Duration
 	// WantsLease means that the primary needs a lease, so that it can be replaced while nothing answers for it.
 	WantsLease bool
 	// Limits are for how long a primary may be away before a replica takes over.
@@ -100,8 +102,8 @@ const (
 	ReasonAdoptionBlocked Reason = "AdoptionBlocked"
 	// ReasonPrimaryDataLost: the primary on record came back without data that it had.
 	ReasonPrimaryDataLost Reason = "PrimaryDataLost"
-	// ReasonPrimaryDown: mysqld of the primary does not run, its replicas are cut off from it, or its agent does not answer, and no other
-	// member may take over by itself.
+	// ReasonPrimaryDown: mysqld of the primary does not run, its replicas are cut off from it, its volume fails, or its agent does not answer,
+	// and no other member may take over by itself.
 	ReasonPrimaryDown Reason = "PrimaryDown"
 	// ReasonReplacingPrimary: another member takes over from the primary.
 	ReasonReplacingPrimary Reason = "ReplacingPrimary"

@@ -67,8 +67,13 @@ func (c Cluster) presentTakeover() Takeover {
 // closes returns about how long a takeover from this primary takes after it has begun, and what it waits for.
 func (c Cluster) closes(former Member) (within int, waits string) {
 	switch {
-	case former.Status != nil:
+	case former.Status != nil && former.Status.Probe.IsSound():
 		return int(takingOver.Seconds()), former.Name + " answers, and stops"
+	case former.Status != nil && c.Record.LeaseSeconds > 0:
+		waits = fmt.Sprintf("the volume of %s fails, so its mysqld may not end: its lease of %d seconds must end, and half a second more must pass", former.Name, c.Record.LeaseSeconds)
+		return roundUp(c.Record.leaseLimit() + takingOver), waits
+	case former.Status != nil:
+		return 0, "the volume of " + former.Name + " fails, so its mysqld may not end, and it has no lease: it must end, or a user must ask for the takeover"
 	case c.Record.LeaseSeconds > 0:
 		waits = fmt.Sprintf("%s does not answer: its lease of %d seconds must end, and half a second more must pass", former.Name, c.Record.LeaseSeconds)
 		return roundUp(c.Record.leaseLimit() + takingOver), waits
@@ -137,6 +142,13 @@ type Evidence struct {
 	// Lease is the lease that a primary has; LeaseLeft how long it lasts without further evidence, in seconds.
 	HasLease  bool `json:"hasLease"`
 	LeaseLeft int  `json:"leaseLeft,omitempty"`
+	// VolumeStuckSeconds is for how long a write to its volume has not returned. VolumeFailure is how writes fail, Disk how full it is; empty
+	// for roomy.
+	VolumeStuckSeconds int       `json:"volumeStuckSeconds,omitempty"`
+	VolumeFailure      string    `json:"volumeFailure,omitempty"`
+	Disk               DiskLevel `json:"disk,omitempty"`
+	// CommitWaitSeconds is for how long sessions have waited to commit without any commit.
+	CommitWaitSeconds int64 `json:"commitWaitSeconds,omitempty"`
 	// IsForgetful means that it may have lost what it acknowledged, NeedsCopy that its data must be replaced, IsOtherRelease that its agent
 	// speaks another protocol.
 	IsForgetful    bool `json:"isForgetful"`
@@ -172,6 +184,7 @@ func (e *Evidence) take(s Status) {
 	e.ToApply = s.Received.Subtract(s.Executed).Count()
 	e.Accepted, e.AcceptedAs = s.Held.Version(), s.HeldRole
 	e.IsForgetful, e.NeedsCopy, e.IsOtherRelease = s.IsForgetful, s.NeedsCopy, !s.speaksOurProtocol()
+	e.VolumeStuckSeconds, e.VolumeFailure, e.Disk, e.CommitWaitSeconds = int(s.Probe.StuckFor.Seconds()), s.Probe.Failure, s.Disk.Level, s.Transactions.CommitWaitSeconds
 	if s.Lease != nil && s.Lease.Needs > 0 {
 		e.HasLease, e.LeaseLeft = true, int(s.Lease.Left/time.Second)
 	}
@@ -197,5 +210,5 @@ func (c Cluster) Verdicts() []Verdict {
 	if c.Record.Primary == "" {
 		return nil
 	}
-	return []Verdict{c.primaryDown(), c.primaryCutOff(), c.primaryLost(), c.primaryGone()}
+	return []Verdict{c.primaryDown(), c.primaryCutOff(), c.primaryVolume(), c.primaryLost(), c.primaryGone()}
 }

@@ -35,6 +35,10 @@ func TestOutlook(t *testing.T) {
 	}{
 		"a healthy cluster stays as it is":                                 {healthy(t, 3, 1), false, 0, ""},
 		"mysqld is down for 4 of 10 seconds":                               {quietDown, true, 6, ReasonReplacingPrimary},
+		"its volume has stood still for 4 of 10 seconds":                   {onVolumes(t, 3, 1, standsFor(4*time.Second)), true, 6, ReasonReplacingPrimary},
+		"its volume has returned errors for 1 of 3 seconds":                {onVolumes(t, 3, 1, failingFor(time.Second)), true, 2, ReasonReplacingPrimary},
+		"its volume is full, and commits have hung for 20 of 30 seconds":   {onVolumes(t, 3, 1, fullFor(20)), true, 10, ReasonReplacingPrimary},
+		"its volume has failed for long, and it has just taken over":       {onVolumes(t, 3, 1, failingFor(time.Minute)).with(func(c *Cluster) { c.SinceTakeover = 50 * time.Second }), true, 10, ReasonReplacingPrimary},
 		"mysqld is down for long enough":                                   {downPrimary(t, 3, 1), true, 0, ReasonReplacingPrimary},
 		"nothing answers, and the replicas have waited for 1 of 2 seconds": {vanished(t, 1), true, 1, ReasonReplacingPrimary},
 		"nothing answers, and the Pod may be starting":                     {starting(vanished(t, 2)), true, 30, ReasonReplacingPrimary},
@@ -91,12 +95,14 @@ func TestVerdictsGiveEvidence(t *testing.T) {
 	}{
 		"a healthy cluster": {healthy(t, 3, 1), []string{
 			"mysqld fails: its mysqld does not answer the agent", "cut off from the replicas: it hears fewer replicas than must acknowledge",
+			"its volume fails: its volume stands still, fails, or is full while commits hang",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"mysqld hangs, and one replica hears it": {hungPrimary(t, 1, time.Minute), []string{
 			"mysqld fails: enough replicas in sync have got nothing from it", "cut off from the replicas: its mysqld is open to replicas",
+			"its volume fails: its volume stands still, fails, or is full while commits hang",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"nothing answers, and there is no lease": {healthy(t, 3, 1).lost(0), []string{
-			"mysqld fails: its agent answers", "cut off from the replicas: its agent answers", "nothing answers for it: it has a lease",
+			"mysqld fails: its agent answers", "cut off from the replicas: its agent answers", "its volume fails: its agent answers", "nothing answers for it: it has a lease",
 			"nothing answers for it: enough replicas in sync have got nothing from it"}},
 		"no primary": {healthy(t, 3, 1).with(func(c *Cluster) { c.Record.Primary = "" }), nil},
 	} {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A primary that has lost its data, whose mysqld does not run, or that the network cuts off from its replicas, is replaced by a replica.
+// A primary that has lost its data, whose mysqld does not run, whose volume fails, or that the network cuts off from its replicas, is
+// replaced by a replica.
 // Two records lead there. The first names no primary, and the former one in FormerPrimary. Its epoch is later than any that a member knows,
 // so members that have accepted it acknowledge no commit of the former primary any more: they are fenced. RequiredAcks stays as it was, and
 // so does InSync, except for a primary that has lost its data. Every acknowledged commit is on RequiredAcks of the other members in sync.
@@ -32,19 +33,17 @@ func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 	return decision
 }
 
-// replaceDown begins to replace a primary whose mysqld does not run, or from which the replicas get nothing, if enough members answer.
+// replaceDown begins to replace a primary whose mysqld does not run, whose volume fails (disk.go), or from which the replicas get nothing,
+// if enough members answer.
 // While its agent does not answer, it does so only if the primary has a lease (lease.go), or a user asks for it: the agent cannot say
 // whether mysqld still runs.
 func (c Cluster) replaceDown(decision Decision) Decision {
-	down := cmp.Or(c.primaryDown().Message, c.primaryCutOff().Message, c.primaryLost().Message)
+	down := cmp.Or(c.primaryDown().Message, c.primaryCutOff().Message, c.primaryLost().Message, c.primaryVolume().Message)
 	gone := c.primaryGone().Message
 	if down == "" && gone == "" {
 		return decision
 	}
-	_, problem := c.whyNotReplaced()
-	if problem == "" && down != "" {
-		_, problem = c.soonest()
-	}
+	problem := c.whyNotNow(down)
 	switch {
 	case c.mayForce():
 		return c.fence(decision, cmp.Or(down, gone)+", and a user asked for another one")
@@ -60,6 +59,19 @@ func (c Cluster) replaceDown(decision Decision) Decision {
 		return decision
 	}
 	return c.fence(decision, cmp.Or(down, gone+", and a user asked for it"))
+}
+
+// whyNotNow returns why no replica takes over now from a primary that is down; empty if one does. A primary that is only gone may be
+// replaced later.
+func (c Cluster) whyNotNow(down string) string {
+	if _, problem := c.whyNotReplaced(); problem != "" || down == "" {
+		return problem
+	}
+	name, problem := c.soonest()
+	if down == c.primaryVolume().Message {
+		problem = cmp.Or(problem, c.noBetterVolume(name))
+	}
+	return problem
 }
 
 // isRequested reports whether a user asks to replace the primary of this record.
@@ -275,13 +287,16 @@ func (r Record) resumed() Record {
 	return r.after(r)
 }
 
-// bySuitability sorts members that may become the primary: first those whose appliers have not failed, that the user wants, whose MySQL
-// the others can follow, and that have the least to apply.
+// bySuitability sorts members that may become the primary: first those whose appliers have not failed, whose volumes take writes, that the
+// user wants, whose MySQL the others can follow, and that have the least to apply.
 func (c Cluster) bySuitability(members []Member) []Member {
 	sorted := slices.Clone(members)
 	rank := func(member Member) (int, int64) {
 		rank := 0
 		if member.Status.State == StateBroken {
+			rank += 4
+		}
+		if member.Status.hasPoorVolume() {
 			rank += 4
 		}
 		if slices.ContainsFunc(members, func(other Member) bool { return IsOlderSeries(other.Status.Version, member.Status.Version) }) {

@@ -267,6 +267,8 @@ type Status struct {
 	RootError string `json:"rootError,omitempty"`
 	// Disk is the room on the member's volume; zero while it is not known.
 	Disk Disk `json:"disk,omitzero"`
+	// Probe is how the agent's writes to the volume go.
+	Probe VolumeProbe `json:"volumeProbe,omitzero"`
 	// LockedOut are the accounts that no client can log in to while this mysqld runs, because the plugin that authenticates them is not
 	// active. It is nil until the agent has checked since mysqld started, or if the agent's release does not check.
 	LockedOut *Accounts `json:"barred,omitempty"`

@@ -18,6 +18,8 @@ type News struct {
 	// primary gets too few acknowledgements, lacksReplicas whether it has not heard all replicas, leaseEnds whether its lease ends unless the
 	// operator confirms it.
 	isLate, hearsNothing, lacksAcks, lacksReplicas, leaseEnds bool
+	// hasVolumeFailed reports whether its volume has stood still or failed for long.
+	hasVolumeFailed bool
 	// observedUnder, isClosed and acknowledges are what the operator waits for after it has sent an assignment.
 	observedUnder          Version
 	isClosed, acknowledges bool
@@ -48,7 +50,7 @@ func HearNothing(members []Member, inSync []string) bool {
 func (s Status) News() News {
 	return News{
 		state: s.State, boot: s.Boot, isLate: s.IsLate(), hearsNothing: s.hearsNothing(), lacksAcks: s.AcksShortSeconds > 0,
-		lacksReplicas: s.Lease.LacksAny(), leaseEnds: s.Lease.IsEnding() && s.Lease.Needs > 0,
+		lacksReplicas: s.Lease.LacksAny(), leaseEnds: s.Lease.IsEnding() && s.Lease.Needs > 0, hasVolumeFailed: s.hasVolumeFailed(),
 		observedUnder: s.ObservedUnder, isClosed: s.Closed != nil, acknowledges: s.Acknowledging,
 	}
 }

@@ -30,6 +30,9 @@ func (c Cluster) Outlook(decide func(Cluster) Decision) Outlook {
 // lasting returns what would be observed if everything lasted longer that is not as in a healthy cluster.
 func (c Cluster) lasting(longer time.Duration) Cluster {
 	before := c.Members
+	if c.SinceTakeover > 0 {
+		c.SinceTakeover += longer
+	}
 	c.Members = make([]Member, 0, len(before))
 	for _, member := range before {
 		c.Members = append(c.Members, member.lasting(longer, c.Record))
@@ -66,5 +69,19 @@ func (m Member) lasting(longer time.Duration, record Record) Member {
 	if status.DeafFor > 0 {
 		status.DeafFor += longer
 	}
+	status.volumeLasting(longer)
 	return m
+}
+
+// volumeLasting adds to for how long the volume of a member has failed, or its commits have hung.
+func (s *Status) volumeLasting(longer time.Duration) {
+	if s.Probe.StuckFor > 0 {
+		s.Probe.StuckFor += longer
+	}
+	if s.Probe.FailingFor > 0 {
+		s.Probe.FailingFor += longer
+	}
+	if s.isFullAndHangs() {
+		s.Transactions.CommitWaitSeconds += int64(longer.Seconds())
+	}
 }

@@ -14,6 +14,8 @@ const (
 	RuleDown Rule = "mysqld fails"
 	// RuleCutOff: it runs, and the network between it and the replicas fails.
 	RuleCutOff Rule = "cut off from the replicas"
+	// RuleVolume: its volume stands still, fails, or is full.
+	RuleVolume Rule = "its volume fails"
 	// RuleLost: nothing answers for it, and its lease ends.
 	RuleLost Rule = "nothing answers for it"
 	// RuleGone: its agent does not answer. That alone replaces it only if a user asks.
