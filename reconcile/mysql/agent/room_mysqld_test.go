@@ -12,9 +12,9 @@ import (
 )
 
 // startAcknowledging starts a primary, whose commits wait for its only replica, with a table shop.orders. db is a client of root.
-func startAcknowledging(t *testing.T, ca authority) (leader, replica *realMember, db *sql.DB) {
+func startAcknowledging(t *testing.T, ca authority, before ...func(Layout)) (leader, replica *realMember, db *sql.DB) {
 	t.Helper()
-	leader, replica = startRealMember(t, ca), startRealMember(t, ca)
+	leader, replica = startRealMember(t, ca, before...), startRealMember(t, ca)
 	leader.leads(t, 1, 0)
 	leader.admits(t, ca, replica)
 	db = leader.open(t, "root", "root's", nil, ca)
