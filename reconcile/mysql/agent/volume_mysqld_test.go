@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -10,9 +12,9 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestAPrimaryWhoseVolumeStandsStillMysqld: its agent reports that, takes the order to lead no more, and does not claim that mysqld is closed
-// while it may not be. The replica, which hears the primary all the time, is silent. No client is told that a commit has succeeded that the
-// replica does not have. When the volume continues, mysqld ends, and starts closed.
+// TestAPrimaryWhoseVolumeStandsStillMysqld: its agent reports that, takes the order to lead no more, and does not claim that mysqld is
+// closed while it may not be. The replica, which hears the primary all the time, is silent. No client is told that a commit has succeeded
+// that the replica does not have. When the volume continues, mysqld ends, and starts closed.
 func TestAPrimaryWhoseVolumeStandsStillMysqld(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -86,5 +88,61 @@ func TestAPrimaryWhoseVolumeStandsStillMysqld(t *testing.T) {
 	var rows int64
 	if err := replica.open(t, "root", "root's", nil, ca).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM shop.orders").Scan(&rows); err != nil || rows < acknowledged.Load() {
 		t.Errorf("%d commits were acknowledged, and the replica has %d: %v", acknowledged.Load(), rows, err)
+	}
+}
+
+// TestAPrimaryWhoseVolumeIsFullMysqld: commits hang, the agent reports for how long, and the replica acknowledges what it gets. When another
+// member takes over, mysqld ends, so the agent says that it is closed.
+func TestAPrimaryWhoseVolumeIsFullMysqld(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	leader, replica, db := startAcknowledging(t, ca, onVolumeOf(t, "640m"))
+	_, free, err := leader.layout.room()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reserve(filepath.Join(leader.layout.Volume, "filler"), free-1<<20); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int64)
+	go func() {
+		told := int64(0)
+		for ctx.Err() == nil {
+			if _, err := db.ExecContext(ctx, "INSERT INTO shop.orders (filler) VALUES (REPEAT('x', 1000000))"); err == nil {
+				told++
+			}
+		}
+		ended <- told
+	}()
+	leader.until(t, "commits have hung on a full volume for long", func() bool {
+		now := leader.agent.Status()
+		return now.Disk.Level == replication.DiskFull && now.Transactions.CommitWaitSeconds >= int64(replication.HangAfter.Seconds())
+	})
+	if now := leader.agent.Status(); now.Probe != (replication.VolumeProbe{IsKnown: true}) || now.AcksShortSeconds > 0 || now.State != replication.StateWriting {
+		t.Errorf("the primary reports %+v", now)
+	}
+	began := time.Now()
+	fenced := replication.Record{Epoch: 2, Revision: 3, FormerPrimary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1}
+	for _, member := range []*realMember{leader, replica} {
+		member.obeys(t, replication.Assignment{Record: fenced, Role: replication.RoleReplica})
+	}
+	leader.until(t, "it is closed", func() bool {
+		closed := leader.agent.Status().Closed
+		return closed != nil && *closed == fenced.Version()
+	})
+	t.Logf("closed after %s", time.Since(began).Round(100*time.Millisecond))
+	stop()
+	told := <-ended
+	replica.until(t, "it has applied all", func() bool {
+		status := replica.agent.Status()
+		return status.IsSilent(fenced) && status.Executed.Contains(status.Received)
+	})
+	var rows int64
+	if err := replica.open(t, "root", "root's", nil, ca).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM shop.orders").Scan(&rows); err != nil || rows < told {
+		t.Errorf("%d commits were acknowledged, and the replica has %d: %v", told, rows, err)
+	}
+	if err := os.Remove(filepath.Join(leader.layout.Volume, "filler")); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -45,6 +45,15 @@ func (s Status) hasVolumeFailed() bool {
 	return s.Probe.StuckFor >= StuckAfter || s.Probe.FailingFor >= FailingAfter
 }
 
+// volumeFailedFor is for how long the member's volume has certainly let nothing be committed.
+func (s Status) volumeFailedFor() time.Duration {
+	failed := max(s.Probe.StuckFor, s.Probe.FailingFor)
+	if failed == 0 && s.isFullAndHangs() {
+		return seconds(int(s.Transactions.CommitWaitSeconds))
+	}
+	return failed
+}
+
 // primaryVolume judges a primary that runs, and whose volume stands still, fails or is full.
 func (c Cluster) primaryVolume() Verdict {
 	v, status := Verdict{Rule: RuleVolume}, c.primaryStatus()

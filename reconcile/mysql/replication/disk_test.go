@@ -166,3 +166,22 @@ func TestAStuckVolumeIsNews(t *testing.T) {
 		}
 	}
 }
+
+// TestSinceWhenAVolumeHasFailed: clients could not write since then.
+func TestSinceWhenAVolumeHasFailed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		primary saying
+		want    time.Duration
+	}{
+		"it works":         {sound, 0},
+		"it stands still":  {standsFor(12 * time.Second), 12 * time.Second},
+		"it fails":         {failingFor(4 * time.Second), 4 * time.Second},
+		"it is full":       {fullFor(31), 31 * time.Second},
+		"no client writes": {fullFor(0), 0},
+	} {
+		if got := onVolumes(t, 3, 1, test.primary).c.FailedFor(); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}

@@ -133,6 +133,8 @@ func deviations(replicas int) []deviation {
 			{"its mysqld is killed", func(_ *world, m *simulated) { m.crash() }},
 			{"its mysqld ends and cannot start", func(_ *world, m *simulated) { m.isBroken = true; m.crash() }},
 			{"its mysqld hangs", func(_ *world, m *simulated) { m.sql.hung = true }},
+			{"its volume stands still", func(w *world, m *simulated) { w.fails(m, true) }},
+			{"its volume is full", func(w *world, m *simulated) { w.fails(m, false) }},
 			{"its agent is killed", func(_ *world, m *simulated) { m.killAgent() }},
 			{"its Pod is replaced", (*world).replacePod},
 			{"its volume is lost", (*world).loseVolume},

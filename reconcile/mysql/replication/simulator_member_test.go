@@ -170,6 +170,8 @@ type simulated struct {
 	isLost, isBroken bool
 	// runsOn means that it may take writes although another member has replaced it.
 	runsOn bool
+	// fault is how its volume fails.
+	fault volumeFault
 	// unread is what it may have of a former primary, if it was not read when another member took over from that one.
 	unread transactions
 }
@@ -182,12 +184,19 @@ func newSimulated(ordinal int) *simulated {
 }
 
 // writable reports whether members can follow here, and clients can write here, or soon.
-func (m *simulated) writable() bool { return m.sql.up && !m.sql.readOnly }
+func (m *simulated) writable() bool { return m.isOpen() && !m.fault.isKilled }
+
+// isOpen reports the same, as the supervisor knows it: a mysqld that was killed may not have ended.
+func (m *simulated) isOpen() bool { return m.sql.up && !m.sql.readOnly }
 
 // crash ends mysqld. Transactions that waited for acknowledgements are in the binary log, and recovery will commit them. If clients could
 // write, the agent holds the next start.
 func (m *simulated) crash() {
-	m.sql = server{start: m.sql.start, held: m.writable() && m.agent.up, waiting: m.sql.waiting}
+	if m.fault.stands && m.sql.up { // it ends when the volume continues
+		m.sql.hung, m.fault.isKilled = true, true
+		return
+	}
+	m.sql = server{start: m.sql.start, held: m.isOpen() && m.agent.up, waiting: m.sql.waiting}
 }
 
 func (m *simulated) commit(n int) {
@@ -206,7 +215,9 @@ func (m *simulated) boot() {
 
 // killPod ends mysqld and agent; the Pod's containers start again later. The next agent sees that a primary has crashed.
 func (m *simulated) killPod() {
-	hasCrashed := m.sql.held || m.writable()
+	hasCrashed := m.sql.held || m.isOpen()
+	m.heal()
+	m.forgetUnstored()
 	m.crash()
 	m.agent, m.sql.held = sidecar{}, hasCrashed
 }
@@ -226,11 +237,14 @@ func (m *simulated) recover() {
 }
 
 // killAgent ends the agent. Without it, no start is held.
-func (m *simulated) killAgent() { m.agent, m.sql.held = sidecar{}, false }
+func (m *simulated) killAgent() {
+	m.agent, m.sql.held = sidecar{}, false
+	m.forgetUnstored()
+}
 
 // apply applies the oldest received transaction.
 func (m *simulated) apply() {
-	if !m.sql.up || m.sql.hung || !m.sql.sql || len(m.vol.relay) == 0 {
+	if !m.sql.up || m.sql.hung || !m.sql.sql || len(m.vol.relay) == 0 || m.fault.isBlocked() {
 		return
 	}
 	n := m.vol.relay[0]
@@ -304,7 +318,7 @@ func (w *world) look(m *simulated) {
 		a.status.Writable, a.status.Acknowledging, a.status.AcksEnforced, a.status.AckClients, a.status.ObservedUnder = false, false, 0, 0, Version{}
 		return
 	}
-	if m.vol.origin == OriginFresh && m.vol.copied {
+	if m.vol.origin == OriginFresh && m.vol.copied && !m.fault.stands {
 		m.vol.origin = OriginMember
 	}
 	if a.status.Writable && m.sql.readOnly {
@@ -333,8 +347,10 @@ func (w *world) look(m *simulated) {
 		local.Source = w.sourceOf(m, *local.Assignment)
 	}
 	w.judge(m, &local)
-	w.remember(m, local)
-	w.recordReplaced(m, &local, under)
+	if !m.fault.stands {
+		w.remember(m, local)
+		w.recordReplaced(m, &local, under)
+	}
 	step := NextStep(local)
 	w.imagine(m, local)
 	if local.Source != nil && local.Source.Err == "" {
@@ -348,7 +364,7 @@ func (w *world) look(m *simulated) {
 		if order.Record.LeaseSeconds == 0 && m.lease().needs < order.Lease {
 			confirmed = -w.longLease - 1
 		}
-		if w.leads(m, order.Lease, order.LeaseSeconds, confirmed) && order.Lease > 0 && w.restsOnReplicas(m) {
+		if w.leads(m, order.Lease, order.LeaseSeconds, confirmed) && order.Lease > 0 && w.restsOnReplicas(m) && !m.fault.stands {
 			m.vol.leasedUnder = order.Record.Version()
 		}
 	}
@@ -433,7 +449,7 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 
 // assign simulates an agent that gets an assignment: it refuses a stale one, and stores the record before it follows it.
 func (m *simulated) assign(next Assignment) bool {
-	if Accept(m.vol.held, m.vol.last, m.agent.status.Boot, next) != nil {
+	if Accept(m.vol.held, m.vol.last, m.agent.status.Boot, next) != nil || !m.mayStore(next) {
 		return false
 	}
 	switch {
@@ -461,10 +477,13 @@ func (w *world) act(m *simulated) {
 		return
 	}
 	s := &m.sql
+	if m.fault.stands && step.Verb != VerbSetReadOnly {
+		return
+	}
 	switch step.Verb {
 	case VerbNone:
 	case VerbSetReadOnly:
-		if len(s.waiting) == 0 {
+		if len(s.waiting) == 0 && (!m.fault.isBlocked() || w.random.IntN(2) == 0) {
 			s.readOnly = true
 		} else if w.random.IntN(3) == 0 { // it waits for commits in progress, and then the supervisor kills mysqld
 			m.crash()
@@ -520,7 +539,7 @@ func (w *world) open(m *simulated, promised int) {
 	if s.readOnly {
 		m.vol.origin, s.readOnly, s.opens, s.barrier = OriginMember, false, true, -1
 	}
-	if promised > 0 && s.barrier < 0 && len(w.ledger) < w.mayWrite {
+	if promised > 0 && s.barrier < 0 && len(w.ledger) < w.mayWrite && !m.fault.isBlocked() {
 		s.barrier = w.logs(m)
 		w.hollow.add(s.barrier)
 	}

@@ -41,7 +41,7 @@ func (w *world) operate() {
 }
 
 func (w *world) beginPass(p *pass) {
-	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Limits: w.limits(), Durability: w.policy, Request: w.request, Force: w.surrender.request, WantsLease: w.wantsLease}
+	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Limits: w.limits(), Durability: w.policy, Request: w.request, Force: w.surrender.request, WantsLease: w.wantsLease, SinceTakeover: w.sinceTakeover()}
 	version := w.version
 	if p.stale {
 		seen.Record, version = w.stale, -1
@@ -79,6 +79,7 @@ func (w *world) ask(p *pass) {
 		if status.DeafFor > 0 {
 			status.DeafFor = w.leaseTime(p.seen.Record, w.clock-int(status.DeafFor-1))
 		}
+		w.onVolume(m, &status)
 		status.Clock = time.Duration(w.clock)
 		member.Status, m.heard = &status, w.clock
 	}
@@ -124,6 +125,9 @@ func (w *world) records(p *pass, next Record) {
 		w.stale, w.record = w.record, next
 		w.version++
 		w.isReplaced = w.isReplaced || w.record.FormerPrimary != ""
+		if w.record.FormerPrimary != "" {
+			w.tookOverAt = w.clock
+		}
 		if m := w.named(w.record.FormerPrimary); m != nil && m.deaf {
 			w.ranOn = true
 		}
@@ -395,6 +399,7 @@ func (w *world) help() {
 // repair lets every mysqld start again.
 func (w *world) repair() {
 	for _, m := range w.members {
+		m.heal()
 		m.isBroken, m.sql.hung = false, false
 	}
 }

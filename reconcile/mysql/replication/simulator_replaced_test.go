@@ -44,10 +44,10 @@ func (w *world) setAside(m *simulated, gtids GTIDSet) {
 func (w *world) unanswered(m *simulated) {
 	a := &m.agent
 	a.status.State, a.status.Closed, a.status.StartHeld = StateStarting, nil, m.sql.held
-	if a.assignment != nil && a.assignment.Role == RoleReplica && m.writable() {
+	if a.assignment != nil && a.assignment.Role == RoleReplica && m.isOpen() {
 		m.crash()
 	}
-	if m.writable() {
+	if m.isOpen() {
 		return
 	}
 	a.status.Closed = &Version{}

@@ -109,6 +109,8 @@ type world struct {
 	primaryLost bool
 	// isReplaced means that a primary was replaced, or its volume was lost.
 	isReplaced bool
+	// tookOverAt is when the last takeover began; -1 if there was none.
+	tookOverAt int
 	// request is a user's request to replace a primary that does not answer; empty for none. ranOn means that one may have run on after that:
 	// members that were not read may have what it sent them.
 	request   string
@@ -137,7 +139,7 @@ type gtidOf struct {
 const mostMembers = 5
 
 func newWorld(seed uint64) *world {
-	w := &world{seed: seed, dice: rand.NewPCG(seed, 1), counts: map[string]int64{}, sets: map[transactions]GTIDSet{}, life: 1, mayWrite: maxTransactions / 2, wantsLease: true}
+	w := &world{seed: seed, dice: rand.NewPCG(seed, 1), counts: map[string]int64{}, sets: map[transactions]GTIDSet{}, life: 1, mayWrite: maxTransactions / 2, wantsLease: true, tookOverAt: -1}
 	w.random = rand.New(w.dice)
 	for ordinal := range mostMembers {
 		w.members = append(w.members, newSimulated(ordinal))
@@ -334,10 +336,10 @@ func (w *world) kubelet(m *simulated) {
 	case m.pod && m.address == "":
 		w.move(m)
 		w.say("%s: the Pod is at %s", m.name, m.address)
-	case m.pod && !m.agent.up:
+	case m.pod && !m.agent.up && !m.fault.stands:
 		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock, since: w.clock, startingAt: w.clock, hearsAt: w.clock}
 		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, Protocol: Protocol}
-	case m.pod && !m.sql.up && !m.isBroken && w.mayStart(m):
+	case m.pod && !m.sql.up && !m.isBroken && !m.fault.stands && w.mayStart(m):
 		w.say("%s: mysqld starts", m.name)
 		m.boot()
 	}
@@ -346,7 +348,7 @@ func (w *world) kubelet(m *simulated) {
 // write simulates a client that tries to commit wherever it can.
 func (w *world) write() {
 	for _, m := range w.running() {
-		if !m.writable() || m.sql.opens || m.sql.hung || len(w.ledger) >= w.mayWrite || len(m.sql.waiting) > 3 && w.mayWrite < maxTransactions {
+		if !m.writable() || m.sql.opens || m.sql.hung || m.fault.isBlocked() || len(w.ledger) >= w.mayWrite || len(m.sql.waiting) > 3 && w.mayWrite < maxTransactions {
 			continue
 		}
 		w.logs(m)
@@ -371,7 +373,7 @@ func (w *world) logs(m *simulated) int {
 
 // receive is one step of a replica's receiver: it connects, or receives the next transaction and acknowledges it.
 func (w *world) receive(m *simulated) {
-	if !m.sql.up || m.sql.hung || !m.sql.io {
+	if !m.sql.up || m.sql.hung || !m.sql.io || m.fault.isBlocked() {
 		return
 	}
 	source := w.at(m.vol.source)
@@ -418,7 +420,7 @@ func (w *world) receive(m *simulated) {
 // fault breaks something, repairs something, or acts as a user.
 func (w *world) fault() {
 	m := w.anyMember()
-	switch w.random.IntN(22) {
+	switch w.random.IntN(24) {
 	case 0:
 		w.say("%s: mysqld killed", m.name)
 		m.crash()
@@ -458,6 +460,8 @@ func (w *world) fault() {
 		w.giveUp()
 	case 20:
 		w.losePower(m)
+	case 21, 22:
+		w.failVolume()
 	default:
 		w.flush(m)
 	}
@@ -550,7 +554,7 @@ func (w *world) oneIsLost() bool {
 // purge removes the older half of the primary's binary log, unless a connected replica still reads it.
 func (w *world) purge() {
 	primary := w.named(w.record.Primary)
-	if primary == nil || !primary.sql.up {
+	if primary == nil || !primary.sql.up || primary.fault.stands {
 		return
 	}
 	half := len(primary.vol.binlog) / 2

@@ -41,8 +41,8 @@ type Check struct {
 	IsMemory bool `json:"isMemory,omitempty"`
 }
 
-// FailedFor is for how long the primary has certainly not worked: its agent, or else the replicas, have heard nothing from it. It is 0 if
-// that is not known.
+// FailedFor is for how long the primary has certainly not worked: its agent, or else the replicas, have heard nothing from it, or its
+// volume has failed. It is 0 if that is not known.
 func (c Cluster) FailedFor() time.Duration {
 	quiet, status := c.unheardFor(), c.primaryStatus()
 	switch {
@@ -55,7 +55,7 @@ func (c Cluster) FailedFor() time.Duration {
 	case status.AcksShortSeconds > 0:
 		return max(seconds(status.AcksShortSeconds), quiet)
 	}
-	return 0
+	return status.volumeFailedFor()
 }
 
 // unheardFor is for how long all replicas in sync that answer have got nothing from the primary; 0 if one of them does, or none answers.
