@@ -91,8 +91,8 @@ func TestAPrimaryWhoseVolumeStandsStillMysqld(t *testing.T) {
 	}
 }
 
-// TestAPrimaryWhoseVolumeIsFullMysqld: commits hang, the agent reports for how long, and the replica acknowledges what it gets. When another
-// member takes over, mysqld ends, so the agent says that it is closed.
+// TestAPrimaryWhoseVolumeIsFullMysqld: commits hang, the agent reports for how long, and the replica acknowledges what it gets. When
+// another member takes over, mysqld ends, so the agent says that it is closed.
 func TestAPrimaryWhoseVolumeIsFullMysqld(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
