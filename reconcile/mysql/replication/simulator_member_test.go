@@ -602,7 +602,7 @@ func (w *world) newUUID(m *simulated) {
 // clone replaces the member's data with the donor's. Or it is interrupted in the middle, which leaves no data.
 func (w *world) clone(m *simulated) {
 	donor := w.named(m.agent.view.Assignment.SourceHost)
-	m.vol.origin = OriginFresh
+	m.vol.origin, m.vol.copied = OriginFresh, false
 	w.newUUID(m)
 	if donor == nil || m.cut || donor.cut || !donor.sql.up || donor.sql.hung {
 		return
