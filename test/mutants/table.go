@@ -9,7 +9,7 @@ const (
 // mutants are the rules that are broken, each in one place.
 func mutants() []mutant {
 	var all []mutant
-	for _, some := range [][]mutant{promises(), takeovers(), leases(), orders(), members(), dataOfFormerPrimaries(), adoption()} {
+	for _, some := range [][]mutant{promises(), takeovers(), leases(), orders(), members(), donors(), dataOfFormerPrimaries(), adoption()} {
 		all = append(all, some...)
 	}
 	return all
@@ -115,6 +115,19 @@ func members() []mutant {
 		{"what a primary has in progress is errant on its replicas", "errant.go", ".WithoutServer(source.ServerUUID)", ""},
 		{"a member that has lost its own transactions follows", file, "isCopied := local.Origin == OriginFresh || hasLostOwn ||", "isCopied := local.Origin == OriginFresh || hasLostOwn && false ||"},
 		{"a stopped applier does not keep a relay log", "follow.go", "if server.Channel.SQL != \"Yes\" || server.Channel.ByPosition", "if server.Channel.ByPosition"},
+	}
+}
+
+// donors are which replicas are copied.
+func donors() []mutant {
+	const file = "donor.go"
+	return []mutant{
+		{"what a donor has alone spreads", file, "case !alone.Empty():", never},
+		{"a member does not get back what it made in an earlier life", file, ".Union(before.Executed.WithoutServer(before.ServerUUID))", ""},
+		{"a copy lacks what the primary has purged", file, "missing := after.Purged.Union(", "missing := (GTIDSet{}).Union("},
+		{"another copy than the operator has seen is copied", file, "|| seen.ServerUUID != d.UUID:", ":"},
+		{"rows are missing in a donor", file, "s.TablesWithoutRows != nil && s.TablesWithoutRows.Empty()", "true"},
+		{"a copy that cannot tell what is hollow keeps the primary from matching it", "hollow.go", ".WithoutServer(member.Status.CopiedFrom)", ""},
 	}
 }
 

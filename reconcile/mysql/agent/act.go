@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 // act carries out one step.
 func (a *Agent) act(ctx context.Context, step replication.Step, local replication.Observed) error {
 	if step.Verb == replication.VerbClone {
-		return a.clone(ctx, *local.Assignment)
+		return a.clone(ctx, local)
 	}
 	bounded, cancel := context.WithTimeout(ctx, verbTimeout)
 	defer cancel()
@@ -146,42 +145,6 @@ func (a *Agent) storeState(kept state) error {
 	a.kept = kept
 	a.reportKept()
 	return nil
-}
-
-// clone replaces the data with a copy of the primary's. NextStep has just verified with the primary that it has every transaction of this
-// member, except for those that the agent has set aside. From now on this member's data does not count, so that an interrupted copy simply
-// starts again.
-func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) error {
-	if err := a.keepOrigin(replication.OriginFresh); err != nil {
-		return err
-	}
-	if err := a.copies.wait(time.Now(), assignment.SourceHost); err != nil {
-		return err
-	}
-	// A copy has other transactions than its member had, and must not give their GTIDs to new ones. With CLONE, a member keeps its
-	// server_uuid.
-	if err := a.layout.dropServerUUID(); err != nil {
-		return err
-	}
-	a.begins()
-	account, err := a.layout.readAccountOf(mysqld.CloneUser, mysqld.CloneUser)
-	if err != nil {
-		return err
-	}
-	watching, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a.watchCopy(watching)
-	}()
-	donor := a.source(donorHost(assignment), assignment.SourcePort, account)
-	err = a.local.Clone(ctx, donor, cmp.Or(assignment.CopyLimit, replication.DefaultCopyLimit))
-	stop()
-	<-done
-	if mysqld.IsDonorBusy(err) {
-		return fmt.Errorf("the primary is sending a copy to another member; the agent tries again")
-	}
-	return a.copies.ended(time.Now(), err)
 }
 
 // recordCompletedSteps records completed steps. If mysqld answers, --initialize is complete. If a copy is complete, the data is a member's.

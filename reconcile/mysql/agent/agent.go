@@ -49,7 +49,7 @@ type Agent struct {
 	admitted       passwords
 	admittedAt     string
 	admittedDiffer bool
-	// copies are attempts to copy the primary's data. Only the loop uses them.
+	// copies are attempts to copy another member's data. Only the loop uses them.
 	copies copyBackoff
 	// survey is the last look at transactions, and its time. Only the loop uses it.
 	survey survey
@@ -200,7 +200,7 @@ func New(layout Layout, who Identity, life string, log logr.Logger) (*Agent, err
 		layout: layout, ordinal: who.Ordinal, life: life, log: log, local: local, inForce: inForce, kept: kept,
 		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), startingSince: time.Now(), hold: hold{mayBegin: true},
 	}
-	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, KeepsEvents: true, Boot: rand.Text()}
+	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, KeepsEvents: true, TakesDonor: true, Boot: rand.Text()}
 	agent.reportKept()
 	return agent, nil
 }

@@ -3,57 +3,81 @@ package agent
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
 const (
-	// firstCopyPause is how long a member waits after a failed copy, longestCopyPause the longest wait: each attempt reads the whole
-	// primary again.
+	// firstCopyPause is how long a member waits after a failed copy, longestCopyPause the longest wait: each attempt reads all data again.
 	firstCopyPause   = time.Second
 	longestCopyPause = 30 * time.Minute
 	// endPause is the shortest wait after a successful copy, in which mysqld ends and starts with the copy.
 	endPause = time.Minute
 )
 
-// copyBackoff limits how often the agent attempts to copy the primary's data. The zero value has seen no attempt.
+// copyBackoff limits how often the agent attempts to copy another member's data. The zero value has seen no attempt.
 type copyBackoff struct {
-	// source is the primary of these attempts. A copy of another primary may succeed, so the wait does not apply to it.
-	source  string
-	backoff wait.Backoff
-	failed  error
-	next    time.Time
+	// failures are by the name of the member that was copied. A copy of another one may succeed, so the wait does not apply to it.
+	failures map[string]copyFailure
+	// tried names the replicas that were copied, or could not be, since the member last followed its primary, or tried to copy that one. The
+	// operator names another donor then.
+	tried []string
 	// isThrough reports whether the last copy succeeded and mysqld has not been seen to end since.
 	isThrough bool
 }
 
-// wait returns an error while it is too early for another attempt from this source. An attempt that begins resets isThrough.
+// copyFailure is what stands against another attempt before its time.
+type copyFailure struct {
+	backoff wait.Backoff
+	cause   error
+	next    time.Time
+}
+
+// wait returns an error while it is too early for another attempt to copy this member. An attempt that begins resets isThrough.
 func (c *copyBackoff) wait(now time.Time, source string) error {
-	if c.source != source {
-		*c = copyBackoff{source: source}
+	if last := c.failures[source]; last.cause != nil && now.Before(last.next) {
+		return &copyWaitError{last.cause}
 	}
-	if c.failed == nil || !now.Before(c.next) {
-		c.isThrough = false
-		return nil
-	}
-	return &copyWaitError{c.failed}
+	c.isThrough = false
+	return nil
 }
 
 // ended records how an attempt ended, and returns its error. After a successful copy mysqld ends. A member that does not find that copy
 // complete must not copy again and again.
-func (c *copyBackoff) ended(now time.Time, err error) error {
-	if c.backoff.Duration == 0 {
-		c.backoff = wait.Backoff{Duration: firstCopyPause, Factor: 2, Steps: 12, Cap: longestCopyPause}
+func (c *copyBackoff) ended(now time.Time, source string, err error) error {
+	last := c.failures[source]
+	if last.backoff.Duration == 0 {
+		last.backoff = wait.Backoff{Duration: firstCopyPause, Factor: 2, Steps: 12, Cap: longestCopyPause}
 	}
-	pause := c.backoff.Step()
+	pause := last.backoff.Step()
 	c.isThrough = err == nil
+	last.cause, last.next = err, now.Add(pause)
 	if c.isThrough {
-		c.failed, c.next = errors.New("the last copy succeeded, but mysqld has not started with it"), now.Add(max(pause, endPause))
+		last.cause, last.next = errors.New("the last copy succeeded, but mysqld has not started with it"), now.Add(max(pause, endPause))
+	}
+	if c.failures == nil {
+		c.failures = map[string]copyFailure{}
+	}
+	c.failures[source] = last
+	if c.isThrough {
 		return nil
 	}
-	c.failed, c.next = err, now.Add(pause)
 	return &copyWaitError{err}
+}
+
+// used records that the member has copied a replica, or tried to; nil for the primary, which is the last one to try. Then all replicas may
+// be tried again, each after its pause.
+func (c *copyBackoff) used(donor *replication.Donor) {
+	switch {
+	case donor == nil:
+		c.tried = nil
+	case !slices.Contains(c.tried, donor.Name):
+		c.tried = append(slices.Clone(c.tried), donor.Name)
+	}
 }
 
 // storeCopyEnd records on the volume that the copy is complete, once the mysqld that made it has ended: the next mysqld starts with the

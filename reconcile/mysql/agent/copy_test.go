@@ -3,6 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,10 +15,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/supervisor"
 )
 
-// TestCopiesThatFailAreSpacedOut: each attempt reads the whole primary.
+// TestCopiesThatFailAreSpacedOut: each attempt reads all data of a member.
 func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 	t.Parallel()
-	const source = "db-0.pods"
+	const source = "db-0"
 	var c copyBackoff
 	now := time.Unix(1_800_000_000, 0)
 	cause := errors.New("the disk is full")
@@ -23,7 +27,7 @@ func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 	}
 	pause := time.Second
 	for range 14 {
-		if err := c.ended(now, cause); !errors.Is(err, cause) {
+		if err := c.ended(now, source, cause); !errors.Is(err, cause) {
 			t.Fatal(err)
 		}
 		if err := c.wait(now.Add(pause-time.Millisecond), source); !errors.Is(err, cause) {
@@ -35,24 +39,65 @@ func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 		}
 		pause = min(2*pause, longestCopyPause)
 	}
-	if err := c.ended(now, nil); err != nil {
+	if err := c.ended(now, source, nil); err != nil {
 		t.Errorf("a successful copy ends with %v", err)
 	}
 	if c.wait(now.Add(longestCopyPause-time.Second), source) == nil || c.wait(now.Add(longestCopyPause), source) != nil {
 		t.Error("the member does not wait after a copy that it does not find complete")
 	}
 	c = copyBackoff{}
-	_ = c.ended(now, nil)
-	if c.wait(now.Add(endPause-time.Second), "") == nil || c.wait(now.Add(endPause), "") != nil {
+	_ = c.ended(now, source, nil)
+	if c.wait(now.Add(endPause-time.Second), source) == nil || c.wait(now.Add(endPause), source) != nil {
 		t.Error("mysqld does not have a minute to end, and to start with the copy")
 	}
 	if c.isThrough {
 		t.Error("another copy begins, but mysqld's end would complete the last copy")
 	}
-	c = copyBackoff{source: source}
-	_ = c.ended(now, cause)
-	if c.wait(now, source) == nil || c.wait(now, "db-1.pods") != nil {
-		t.Error("after a failure with one primary, another primary is not tried at once")
+	c = copyBackoff{}
+	_ = c.ended(now, source, cause)
+	if c.wait(now, "db-1") != nil || c.wait(now, source) == nil {
+		t.Error("after a failure with one member, another one is not tried at once, or the first one is")
+	}
+}
+
+// TestWhichDonorsWereTried: the operator names another one, then the primary, and then any of them again.
+func TestWhichDonorsWereTried(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, newLayout(t), memberState())
+	for _, step := range []struct{ uses, want string }{{"db-2", "db-2"}, {"db-3", "db-2 db-3"}, {"db-2", "db-2 db-3"}, {"", ""}, {"db-3", "db-3"}} {
+		var donor *replication.Donor
+		if step.uses != "" {
+			donor = &replication.Donor{Name: step.uses}
+		}
+		a.triedDonor(donor)
+		if got := strings.Join(a.Status().TriedDonors, " "); got != step.want {
+			t.Errorf("after %q it has tried %q, want %q", step.uses, got, step.want)
+		}
+	}
+}
+
+// TestDataIsGivenUpBeforeItIsReplaced: the volume says so first, and of which replica the data becomes a copy.
+func TestDataIsGivenUpBeforeItIsReplaced(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	a := newAgent(t, layout, memberState())
+	a.pointed = true
+	if err := os.MkdirAll(layout.DataDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(layout.DataDir(), "auto.cnf"), "[auto]")
+	if err := a.giveUpData("a uuid"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := os.Stat(filepath.Join(layout.DataDir(), "auto.cnf"))
+	if kept := stateOf(t, layout); kept.Data != replication.OriginFresh || kept.CopiedFrom != "a uuid" || a.pointed || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the volume says %+v, the channel counts as set up: %t, the server_uuid: %v", kept, a.pointed, err)
+	}
+	if got := a.Status().CopiedFrom; got != "a uuid" {
+		t.Errorf("the report says %q", got)
+	}
+	if err := a.giveUpData(""); err != nil || stateOf(t, layout).CopiedFrom != "" {
+		t.Errorf("a copy of the primary is taken for one of a replica: %v", err)
 	}
 }
 
@@ -103,12 +148,12 @@ func TestACopyIsCompleteOnceItsMysqldHasEnded(t *testing.T) {
 	if stateOf(t, layout).IsCopied {
 		t.Error("nothing was copied")
 	}
-	_ = a.copies.ended(time.Now(), errors.New("the network is gone"))
+	_ = a.copies.ended(time.Now(), "db-0", errors.New("the network is gone"))
 	runs(t, a, supervisor.State{Start: "second", Starts: 2, Running: true})
 	if stateOf(t, layout).IsCopied {
 		t.Error("the copy failed")
 	}
-	_ = a.copies.ended(time.Now(), nil)
+	_ = a.copies.ended(time.Now(), "db-0", nil)
 	a.unanswered(context.DeadlineExceeded, followed{})
 	if stateOf(t, layout).IsCopied {
 		t.Error("mysqld has not ended")

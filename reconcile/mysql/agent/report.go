@@ -15,7 +15,7 @@ import (
 func (a *Agent) reportKept() {
 	a.status.Origin, a.status.Held, a.status.HeldRole, a.status.Last = a.kept.Data, a.kept.Held, a.kept.HeldRole, a.kept.Last
 	a.status.IsForgetful, a.status.ForgotUnder, a.status.SetAside = a.kept.IsForgetful, a.kept.ForgotUnder, a.kept.SetAside
-	a.status.TablesWithoutRows = nil
+	a.status.CopiedFrom, a.status.TablesWithoutRows = a.kept.CopiedFrom, nil
 	if a.kept.TablesWithoutRows != nil {
 		some := a.kept.TablesWithoutRows.Tables.First(reportedTables)
 		a.status.TablesWithoutRows = &some

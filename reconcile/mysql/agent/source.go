@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
@@ -18,14 +17,6 @@ func (a *Agent) source(host string, port int, account mysqld.Account) mysqld.Sou
 	}
 }
 
-// donorHost returns the host of the primary for CLONE, which takes no IPv6 address (manual, "Remote Cloning Prerequisites").
-func donorHost(assignment replication.Assignment) string {
-	if address, err := netip.ParseAddr(assignment.SourceAddress); err == nil && address.Is4() {
-		return assignment.SourceAddress
-	}
-	return assignment.SourceHost
-}
-
 // changeSource makes the assigned primary the source of the replication channel, by its address.
 func (a *Agent) changeSource(ctx context.Context, assignment replication.Assignment, change func(context.Context, mysqld.Source) error) error {
 	account, err := a.layout.readAccountOf(mysqld.ReplicationUser(a.ordinal), mysqld.ReplicationUsers)
@@ -35,10 +26,11 @@ func (a *Agent) changeSource(ctx context.Context, assignment replication.Assignm
 	if err := change(ctx, a.source(assignment.SourceAddress, assignment.SourcePort, account)); err != nil {
 		return err
 	}
+	a.triedDonor(nil)
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.pointed = true
-	return nil
+	a.mu.Unlock()
+	return a.keepCopiedFrom("")
 }
 
 // turnToSource does so while the channel runs. Until it is certain that the member still has what it had received, the member is forgetful,
@@ -97,15 +89,7 @@ func (a *Agent) observeSource(ctx context.Context, assignment replication.Assign
 	if assignment.SourceAddress == "" {
 		return replication.Source{}, errors.New("its Pod has no address yet")
 	}
-	account, err := a.layout.readAccountOf(mysqld.ObserverUser, mysqld.ReplicationUsers)
-	if err != nil {
-		return replication.Source{}, err
-	}
-	security, err := a.tls.client()
-	if err != nil {
-		return replication.Source{}, err
-	}
-	remote, err := mysqld.Remote(assignment.SourceHost, assignment.SourceAddress, assignment.SourcePort, account, security)
+	remote, err := a.observer(assignment.SourceHost, assignment.SourceAddress, assignment.SourcePort)
 	if err != nil {
 		return replication.Source{}, err
 	}
@@ -121,4 +105,17 @@ func (a *Agent) observeSource(ctx context.Context, assignment replication.Assign
 		return source, errors.New("it does not lead yet")
 	}
 	return source, nil
+}
+
+// observer logs in to another member, whose certificate must have its name.
+func (a *Agent) observer(host, address string, port int) (*mysqld.Server, error) {
+	account, err := a.layout.readAccountOf(mysqld.ObserverUser, mysqld.ReplicationUsers)
+	if err != nil {
+		return nil, err
+	}
+	security, err := a.tls.client()
+	if err != nil {
+		return nil, err
+	}
+	return mysqld.Remote(host, address, port, account, security)
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
 // TestAMemberThatMayLoseWhatItReceivedIsNoWitness: its volume says so before the source changes, and until it is certain that nothing is
@@ -60,7 +59,7 @@ func TestAMemberThatMayLoseWhatItReceivedIsNoWitness(t *testing.T) {
 func TestACopyHasTheAddressThatTheAgentLookedAt(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{"10.0.0.1": "10.0.0.1", "fd00::1": "db-0.pods", "": "db-0.pods"} {
-		if got := donorHost(replication.Assignment{SourceHost: "db-0.pods", SourceAddress: address}); got != want {
+		if got := donorHost("db-0.pods", address); got != want {
 			t.Errorf("%q: the donor is %s, want %s", address, got, want)
 		}
 	}

@@ -18,9 +18,11 @@ import (
 // cluster.
 type state struct {
 	Data replication.Origin `json:"data"`
-	// IsCopied reports, for fresh data, whether a copy of the primary's data has replaced it: CLONE succeeded, and its mysqld has ended
+	// IsCopied reports, for fresh data, whether a copy of another member's data has replaced it: CLONE succeeded, and its mysqld has ended
 	// since.
 	IsCopied bool `json:"copied,omitempty"`
+	// CopiedFrom is the server_uuid of the replica whose copy replaces the data, or has replaced it, until the member follows its primary.
+	CopiedFrom string `json:"copiedFrom,omitempty"`
 	// ServerID is the member's server_id, chosen once for its volume; 0 if no agent that knows the field has started yet.
 	ServerID uint32 `json:"serverID,omitempty"`
 	// Held is the record of the last assignment that was accepted, HeldRole its role.

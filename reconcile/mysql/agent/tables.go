@@ -81,7 +81,7 @@ func (a *Agent) keepCopied(ctx context.Context) error {
 	if err := a.storeState(kept); err != nil {
 		return err
 	}
-	a.copies = copyBackoff{}
+	a.copies = copyBackoff{tried: a.copies.tried}
 	return nil
 }
 

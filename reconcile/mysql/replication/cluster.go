@@ -21,7 +21,7 @@ type Cluster struct {
 	// Port is the port on which every mysqld listens.
 	Port       int
 	Durability Durability
-	// CopyLimit limits how fast a new member copies the primary's data, in bytes per second; 0 means DefaultCopyLimit.
+	// CopyLimit limits how fast a new member copies another one's data, in bytes per second; 0 means DefaultCopyLimit.
 	CopyLimit int64
 	// HasContinued means that the primary was replaced a short while ago, and continues, because no other member could take over.
 	HasContinued bool
@@ -242,6 +242,7 @@ func assignments(c Cluster) map[string]Assignment {
 	if primary.Status != nil {
 		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Lease: c.lease(), LeaseSeconds: c.leaseSeconds(), Silent: c.silent(), Members: c.Replicas}
 	}
+	copied := donors(c)
 	for _, member := range c.replicas() {
 		if member.Status == nil || c.Record.before(member.held()) || !member.Status.keepsWhatIsForgotten(c.Record) {
 			continue
@@ -251,7 +252,7 @@ func assignments(c Cluster) map[string]Assignment {
 			InSync:      c.Record.Acknowledges(member.Name),
 			Acknowledge: c.Record.Acknowledges(member.Name) && c.wanted(member) && !toldSilent(primary, member.Name),
 			SourceHost:  primary.Host, SourceAddress: primary.addressFor(*member.Status), SourcePort: c.Port, CopyLimit: cmp.Or(c.CopyLimit, DefaultCopyLimit),
-			Events: c.eventsFor(*member.Status),
+			Events: c.eventsFor(*member.Status), Donor: copied[member.Name],
 		}
 	}
 	return all

@@ -110,7 +110,7 @@ func AcceptMatching(now Status, asked Matching) error {
 
 // matching returns what the primary must match; nil for nothing. It waits while commits would wait. It leaves out members that are about to
 // lose their data, because what they made before is then of no use to them. If another member has the same GTID and does not report it as
-// hollow, it may hold rows: a user must decide.
+// hollow, it may hold rows: a user must decide. A copy of the member that made it holds the same, and cannot tell.
 func matching(c Cluster) *Matching {
 	status := c.primaryStatus()
 	if status == nil {
@@ -121,7 +121,7 @@ func matching(c Cluster) *Matching {
 		if !member.HasReported() {
 			continue
 		}
-		doubtful = doubtful.Union(member.Status.Received.Subtract(member.Status.Hollow))
+		doubtful = doubtful.Union(member.Status.Received.Subtract(member.Status.Hollow).WithoutServer(member.Status.CopiedFrom))
 		if !member.Status.NeedsCopy && !member.Status.Origin.unused() {
 			hollow = hollow.Union(member.Status.Hollow)
 		}

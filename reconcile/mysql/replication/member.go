@@ -61,9 +61,12 @@ type Assignment struct {
 	// Events, on a replica, are the scheduled events that it must enable if it becomes the primary. They are not among the terms of an
 	// assignment (order.go).
 	Events []ScheduledEvent `json:"events,omitempty"`
-	// CopyLimit, on a replica, limits how fast it copies the primary's data, in bytes per second. It is 0 only in assignments of an older
+	// CopyLimit, on a replica, limits how fast it copies another member's data, in bytes per second. It is 0 only in assignments of an older
 	// release, and then means DefaultCopyLimit. It is not among the terms of an assignment (order.go).
 	CopyLimit int64 `json:"copyLimit,omitempty"`
+	// Donor, on a replica, is the replica whose data it copies if it needs a copy; nil for the primary's (donor.go). It is not among the
+	// terms of an assignment (order.go).
+	Donor *Donor `json:"donor,omitempty"`
 }
 
 // Receivers names the members that a primary lets follow it: those that the record allows, without those that must be silent.
@@ -77,7 +80,7 @@ func (a Assignment) Receivers() []string {
 	return names
 }
 
-// DefaultCopyLimit is the default of how fast the primary is read for a copy, in bytes per second. It is limited because the primary has
+// DefaultCopyLimit is the default of how fast a member is read for a copy, in bytes per second. It is limited because that member has
 // clients.
 const DefaultCopyLimit = 64 << 20
 
@@ -100,7 +103,7 @@ const (
 	StateStarting State = "Starting"
 	// StateWaiting: mysqld answers, read-only, and the member has no valid assignment.
 	StateWaiting State = "Waiting"
-	// StateCloning: the member's data is being copied from the primary.
+	// StateCloning: the member's data is being replaced by a copy of the primary's, or of a replica's.
 	StateCloning State = "Cloning"
 	// StateCatchingUp: replication runs, or is being set up, but the member is not yet up to date.
 	StateCatchingUp State = "CatchingUp"
@@ -258,6 +261,13 @@ type Status struct {
 	DeafFor time.Duration `json:"deafFor,omitempty"`
 	// CloneProgress is the progress of a running copy, in percent.
 	CloneProgress *int `json:"cloneProgress,omitempty"`
+	// TakesDonor means that the agent's release copies from Assignment.Donor. TriedDonors names the replicas that it has copied, or tried to
+	// copy, since it last followed its primary, or last tried to copy that one.
+	TakesDonor  bool     `json:"takesDonor,omitempty"`
+	TriedDonors []string `json:"triedDonors,omitempty"`
+	// CopiedFrom is the server_uuid of the replica of which the member's data is a copy, until the member follows its primary; otherwise
+	// empty.
+	CopiedFrom string `json:"copiedFrom,omitempty"`
 	// OtherEngines, of a primary, are its tables whose engine is not InnoDB; nil until it has searched for them.
 	OtherEngines *Tables `json:"otherEngines,omitempty"`
 	// TablesWithoutRows are tables whose rows may be missing on the member, because its data is a copy, or comes from a backup, without them.

@@ -55,7 +55,7 @@ func (a Assignment) contradicts(last *Assignment) bool {
 // terms is what an assignment demands, independent of the sender and of the start of mysqld. Fields that agents of older releases drop are
 // not part of it. Those agents keep the assignment without such a field, which would contradict every assignment sent to them.
 func (a Assignment) terms() Assignment {
-	a.Protocol, a.Cluster, a.Boot, a.CopyLimit, a.Members, a.ConfirmedAt, a.Events = 0, "", "", 0, 0, 0, nil
+	a.Protocol, a.Cluster, a.Boot, a.CopyLimit, a.Members, a.ConfirmedAt, a.Events, a.Donor = 0, "", "", 0, 0, 0, nil, nil
 	a.Record.Joining, a.Record.LeaseSeconds, a.Record.ForcedEpoch = nil, 0, 0
 	return a
 }

@@ -1,5 +1,7 @@
 package replication
 
+import "slices"
+
 // mostFlushes limits the transactions of a simulated cluster that change no row.
 const mostFlushes = 60
 
@@ -15,7 +17,7 @@ func (w *world) flush(m *simulated) {
 	n := len(w.ledger)
 	w.say("%s: flush, transaction %d", m.name, n)
 	w.counts[m.uuid]++
-	w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid]})
+	w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid], m.vol.serverID})
 	w.hollow.add(n)
 	m.vol.binlog = append(m.vol.binlog, n)
 	m.commit(n)
@@ -43,7 +45,7 @@ func (w *world) judge(m *simulated, local *Observed) {
 	a := &m.agent
 	if wanted := ToInspect(*local); !wanted.Empty() && w.random.IntN(4) > 0 {
 		w.hollow.both(m.vol.executed).each(func(n int) {
-			if wanted.Contains(w.one(n)) {
+			if wanted.Contains(w.one(n)) && slices.Contains(m.vol.binlog, n) {
 				a.judged.add(n)
 			}
 		})

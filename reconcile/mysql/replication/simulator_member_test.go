@@ -79,6 +79,10 @@ type volume struct {
 	forgotUnder Version
 	// hasLed means that it was the primary, and has followed no other since.
 	hasLed bool
+	// serverID is its server_id, which a copy does not change. copiedFrom is the server_uuid of the replica that it is a copy of, until it
+	// follows its primary.
+	serverID   string
+	copiedFrom string
 }
 
 // formerPrimary is what a member that was replaced as the primary in an epoch had, if isKnown, and what of that was set aside. isForced
@@ -121,6 +125,8 @@ type server struct {
 	heardAt, gotAt int
 	// receivers are the members that may follow this one. All others are locked out.
 	receivers []string
+	// copies is the copy that replaces its data.
+	copies copying
 }
 
 // sidecar is a running agent.
@@ -144,6 +150,7 @@ type sidecar struct {
 	confirmed  int // the time after which the operator confirmed
 	lease      heldLease
 	deaf       deafness
+	tried      []string
 	pending    *Step
 	view       Observed
 	viewStart  int
@@ -208,7 +215,7 @@ func (m *simulated) commit(n int) {
 func (m *simulated) boot() {
 	m.recover()
 	if !m.vol.made {
-		m.vol.made, m.vol.origin = true, OriginFresh
+		m.vol.made, m.vol.origin, m.vol.serverID = true, OriginFresh, m.uuid
 	}
 	m.sql = server{up: true, readOnly: true, start: m.sql.start + 1}
 }
@@ -316,6 +323,10 @@ func (w *world) look(m *simulated) {
 		}
 		w.unanswered(m)
 		a.status.Writable, a.status.Acknowledging, a.status.AcksEnforced, a.status.AckClients, a.status.ObservedUnder = false, false, 0, 0, Version{}
+		return
+	}
+	if m.sql.copies.from != "" {
+		a.status.CloneProgress = new(int)
 		return
 	}
 	if m.vol.origin == OriginFresh && m.vol.copied && !m.fault.stands {
@@ -426,6 +437,7 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, ObservedUnder: under, Silent: silent,
 		Executed: seen.Executed, Received: seen.Executed.Union(seen.Channel.Retrieved), Writable: !seen.SuperReadOnly,
 		IsForgetful: m.vol.isForgetful, ForgotUnder: m.vol.forgotUnder, Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, ConnectedReplicas: clients, AcksShortSeconds: w.clock - a.shortSince,
+		TakesDonor: true, TriedDonors: a.tried, CopiedFrom: m.vol.copiedFrom, TablesWithoutRows: &Tables{},
 		Acknowledging: seen.Channel.AckActive || seen.ReplicaAcks && (seen.Channel.IO != "No" || a.assignment != nil && !a.assignment.Acknowledge), LagSeconds: seen.Channel.LagSeconds,
 	}
 	if seen.SuperReadOnly {
@@ -522,6 +534,7 @@ func (w *world) act(m *simulated) {
 	case VerbPointToSource:
 		w.drops(m, m.unapplied(), "it gets another source")
 		m.forget(m.agent.view.Assignment.SourceAddress)
+		m.followsSource()
 		m.agent.pointed = true
 	case VerbTurnToSource:
 		w.turnToSource(m)
@@ -597,30 +610,4 @@ func (m *simulated) forget(source string) {
 func (w *world) newUUID(m *simulated) {
 	w.tokens++
 	m.uuid = fmt.Sprintf("%08d-%04d-0000-0000-%012d", m.ordinal, w.tokens%10000, w.tokens)
-}
-
-// clone replaces the member's data with the donor's. Or it is interrupted in the middle, which leaves no data.
-func (w *world) clone(m *simulated) {
-	donor := w.named(m.agent.view.Assignment.SourceHost)
-	m.vol.origin, m.vol.copied = OriginFresh, false
-	w.newUUID(m)
-	if donor == nil || m.cut || donor.cut || !donor.sql.up || donor.sql.hung {
-		return
-	}
-	dropped := m.vol.has().without(donor.logged()).without(w.hollow)
-	w.drops(m, dropped, "a copy replaces them")
-	if former := m.vol.replaced; former != nil {
-		dropped = dropped.without(former.setAside)
-	}
-	if !dropped.empty() {
-		w.violated("a copy replaces %s although %s does not have its transactions %v", m.name, donor.name, w.set(dropped))
-	}
-	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last, replaced: m.vol.replaced, hasLed: m.vol.hasLed}
-	kept.executed = m.vol.executed
-	if w.random.IntN(4) > 0 {
-		kept.executed, kept.data, kept.purged, kept.copied, kept.replaced = donor.vol.executed, donor.vol.data, donor.vol.executed, true, nil
-		m.isLost = false
-	}
-	m.vol, m.ghost = kept, transactions{}
-	m.sql = server{start: m.sql.start}
 }

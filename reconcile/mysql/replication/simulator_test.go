@@ -91,6 +91,10 @@ type world struct {
 	acked  transactions
 	// hollow are the transactions that change no row.
 	hollow transactions
+	// losesOften means that replicas lose their volumes often.
+	losesOften bool
+	// replicasCopied counts the copies of replicas, and donorsRefused the replicas that agents did not copy.
+	replicasCopied, donorsRefused int
 	// mayWrite reserves some transactions for the time after all faults.
 	mayWrite int
 	// isPair means a cluster of two members with the policy Block: it cannot write without the replica.
@@ -132,8 +136,9 @@ type world struct {
 }
 
 type gtidOf struct {
-	uuid   string
-	number int64
+	uuid     string
+	number   int64
+	serverID string
 }
 
 const mostMembers = 5
@@ -362,7 +367,7 @@ func (w *world) write() {
 func (w *world) logs(m *simulated) int {
 	n := len(w.ledger)
 	w.counts[m.uuid]++
-	w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid]})
+	w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid], m.vol.serverID})
 	if m == w.zombie {
 		w.named(m.name).ghost.add(n)
 	}
@@ -373,6 +378,7 @@ func (w *world) logs(m *simulated) int {
 
 // receive is one step of a replica's receiver: it connects, or receives the next transaction and acknowledges it.
 func (w *world) receive(m *simulated) {
+	w.finishCopy(m)
 	if !m.sql.up || m.sql.hung || !m.sql.io || m.fault.isBlocked() {
 		return
 	}
@@ -404,6 +410,9 @@ func (w *world) receive(m *simulated) {
 		if m.vol.executed.has(n) || m.vol.retrieved.has(n) {
 			continue
 		}
+		if w.ledger[n].serverID == m.vol.serverID && !w.hollow.has(n) { // hollow ones come from the primary that has matched them
+			w.violated("%s lacks %s, which it made in an earlier life, and drops as its own", m.name, w.one(n))
+		}
 		m.vol.retrieved.add(n)
 		m.vol.relay = append(m.vol.relay, n)
 		if m.sql.ackActive && source.sql.sourceAcks > 0 {
@@ -419,6 +428,9 @@ func (w *world) receive(m *simulated) {
 
 // fault breaks something, repairs something, or acts as a user.
 func (w *world) fault() {
+	if w.loseOften() {
+		return
+	}
 	m := w.anyMember()
 	switch w.random.IntN(24) {
 	case 0:

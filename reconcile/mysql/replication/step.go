@@ -122,7 +122,7 @@ type Step struct {
 	Verb    Verb
 	State   State
 	Message string
-	// NeedsCopy means that the member can follow the primary only after a copy of the primary's data has replaced its own.
+	// NeedsCopy means that the member can follow the primary only after a copy of the primary's data, or a replica's, has replaced its own.
 	NeedsCopy bool
 	// Errant is what the member has and what is missing on its primary, as far as known. Those of them that are also in Hollow change no
 	// row.
@@ -325,7 +325,11 @@ func cloneStep(a Assignment) Step {
 	if a.InSync {
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "needs a copy of the primary's data; waits to be taken out of the in-sync set first", NeedsCopy: true}
 	}
-	return Step{Verb: VerbClone, State: StateCloning, Message: "copies the data of " + a.Record.Primary, NeedsCopy: true}
+	from := a.Record.Primary
+	if a.Donor != nil {
+		from = a.Donor.Name + ", a replica"
+	}
+	return Step{Verb: VerbClone, State: StateCloning, Message: "copies the data of " + from, NeedsCopy: true}
 }
 
 func ackedStart(a Assignment, server Server) Step {
