@@ -145,7 +145,7 @@ func (c Cluster) ableDonors() []Member {
 }
 
 // canDonate reports whether a replica is certain to do as a donor, as far as the operator knows. MySQL writes to the donor's volume while
-// it copies, so that needs room.
+// it copies, so that must work and have room.
 func (c Cluster) canDonate(m Member, primary Status) bool {
 	if m.Address == "" || !c.wanted(m) || !c.Record.Acknowledges(m.Name) || !follows(m, c.Record) || !m.Status.hasAllRows() {
 		return false
@@ -153,7 +153,7 @@ func (c Cluster) canDonate(m Member, primary Status) bool {
 	source := Source{ServerUUID: primary.ServerUUID, Executed: primary.Executed.Union(primary.Pending)}
 	hasOwn := !m.Status.Hollow.Empty() || !Errant(m.Status.Received, source).Empty()
 	isClose := m.Status.LagSeconds != nil && *m.Status.LagSeconds <= donorLag
-	return isClose && !hasOwn && m.Status.Disk.Level == DiskRoomy
+	return isClose && !hasOwn && m.Status.Disk.Level == DiskRoomy && m.Status.Probe.IsSound()
 }
 
 // hasAllRows reports whether the member certainly has all rows of what it has executed.

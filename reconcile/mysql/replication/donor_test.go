@@ -78,6 +78,7 @@ func TestWhichReplicaIsTheDonor(t *testing.T) {
 		"none with hollow ones":                       {only(t).says(3, func(t *testing.T, s *Status) { t.Helper(); s.Hollow = gtids(t, "B:1") }), ""},
 		"one that has more of the primary's":          {only(t).says(3, has("A:1-12")), "db-3"},
 		"none without room":                           {only(t).says(3, func(_ *testing.T, s *Status) { s.Disk.Level = DiskPressure }), ""},
+		"none whose volume fails":                     {only(t).says(3, func(_ *testing.T, s *Status) { s.Probe.StuckFor = StuckLeast }), ""},
 		"none of another release of MySQL":            {only(t).says(3, func(_ *testing.T, s *Status) { s.Version = "8.4.7" }), ""},
 		"any while the member's release is not known": {only(t).says(4, func(_ *testing.T, s *Status) { s.Version = "" }), "db-3"},
 		"none whose Pod has no address":               {only(t).with(func(c *Cluster) { c.Members[3].Address = "" }), ""},
