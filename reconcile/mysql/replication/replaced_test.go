@@ -14,7 +14,7 @@ func TestWhatProvesThatAPrimaryIsReplaced(t *testing.T) {
 		"it was a replica":                {func(last, _ *Assignment) { last.Role = RoleReplica }, false},
 		"it stays the primary":            {func(_, next *Assignment) { next.Record.Primary = "db-0" }, false},
 		"the epoch is the same":           {func(_, next *Assignment) { next.Record.Epoch = 1 }, false},
-		"its commits waited for nobody":   {func(last, _ *Assignment) { last.Acks = 0 }, false},
+		"its commits waited for no other": {func(last, _ *Assignment) { last.Acks = 0 }, false},
 		"the record went back in time":    {func(_, next *Assignment) { next.Record.Revision = 2 }, false},
 		"the record is of that time":      {func(_, next *Assignment) { next.Record.Revision = 4 }, false},
 		"the resource was applied again":  {func(_, next *Assignment) { next.Cluster = "b" }, false},
