@@ -9,8 +9,11 @@ import (
 )
 
 const (
-	// firstNewsWithin is for how long the agent holds the first start in a new container, if the operator says nothing: it must find the new
-	// Pod. firstHeld is for how long in all.
+	// newsWithin is for how long the agent holds the start after a crash, if the operator says nothing. If the leading operator fails at that
+	// time, another one leads after two to three seconds.
+	newsWithin = 6 * time.Second
+	// firstNewsWithin is the same for the first start in a new container: the operator must find the new Pod. firstHeld is for how long that
+	// start is held in all.
 	firstNewsWithin = 15 * time.Second
 	firstHeld       = time.Minute
 	// choiceWithin is how long the choice of another primary may take. If it takes longer, it may depend on what this member has. A start that
@@ -68,7 +71,7 @@ func (h heldStart) limits() (news, end time.Duration) {
 	case h.hasLostLease: // its network may be cut
 		return supervisor.LeaseHoldLimit * 8 / 10, supervisor.LeaseHoldLimit * 8 / 10
 	}
-	return replication.MostHeld, supervisor.HoldLimit * 8 / 10
+	return newsWithin, supervisor.HoldLimit * 8 / 10
 }
 
 // next returns what to do now.

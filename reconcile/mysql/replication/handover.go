@@ -118,8 +118,7 @@ func (c Cluster) soonest() (name, problem string) {
 // mostUnapplied is how many transactions a replica applies in a second or two, if each is small.
 const mostUnapplied = 1000
 
-// MostHeld is for how long a primary that has crashed waits for a replica that applies what it has received, and for the operator. Then
-// its mysqld starts.
+// MostHeld is for how long a primary that has crashed waits for a replica that applies what it has received. Then its mysqld starts.
 const MostHeld = 3 * time.Second
 
 // holdsStart reports whether the primary waits before its mysqld starts after a crash, and a replica will soon have applied what it
