@@ -49,7 +49,7 @@ func (a *Agent) controlFlow(ctx context.Context, observed mysqld.Observed, where
 	}
 	a.flow.take()
 	if where == replication.StateWriting && now.Sub(a.flow.looked) >= flowEvery {
-		a.askProgress(ctx, now, observed.Server.Executed)
+		a.askProgress(ctx, now, observed.Server)
 	}
 	if a.flow.delay > 0 {
 		a.flow.delayedAt = now
@@ -74,8 +74,8 @@ func (f *flow) take() {
 }
 
 // askProgress asks the replicas if the primary is busy, or delays commits.
-func (a *Agent) askProgress(ctx context.Context, now time.Time, executed replication.GTIDSet) {
-	made := executed.Count()
+func (a *Agent) askProgress(ctx context.Context, now time.Time, server replication.Server) {
+	made := server.Executed.Count()
 	seconds := now.Sub(a.flow.looked).Seconds()
 	isBusy := float64(made-a.flow.made) >= busyFrom*seconds
 	a.flow.looked, a.flow.made = now, made
@@ -95,16 +95,18 @@ func (a *Agent) askProgress(ctx context.Context, now time.Time, executed replica
 	answer := make(chan replication.Progress, 1)
 	a.flow.answer = answer
 	go func() {
-		answer <- a.progressOf(ctx, executed, port, replicas)
+		answer <- a.progressOf(ctx, server, port, replicas)
 		a.Wake()
 	}()
 }
 
-// progressOf asks replicas how far they are. One that does not answer in time is left out.
-func (a *Agent) progressOf(ctx context.Context, executed replication.GTIDSet, port uint16, replicas map[int]netip.AddrPort) replication.Progress {
+// progressOf asks replicas how far they are. One that does not answer in time is left out. A replica that follows gets nothing that its
+// primary has purged. It lacks that for good if a user has added it to the primary's gtid_purged.
+func (a *Agent) progressOf(ctx context.Context, server replication.Server, port uint16, replicas map[int]netip.AddrPort) replication.Progress {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	progress := replication.Progress{At: time.Now(), Made: executed.Count(), Applied: map[string]int64{}, Missing: map[string]int64{}}
+	sent := server.Executed.Subtract(server.Purged)
+	progress := replication.Progress{At: time.Now(), Made: server.Executed.Count(), Applied: map[string]int64{}, Missing: map[string]int64{}}
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for ordinal, peer := range replicas {
@@ -116,7 +118,7 @@ func (a *Agent) progressOf(ctx context.Context, executed replication.GTIDSet, po
 			mu.Lock()
 			defer mu.Unlock()
 			name := mysqld.ReplicationUser(ordinal)
-			progress.Applied[name], progress.Missing[name] = applied.Count(), executed.Subtract(applied).Count()
+			progress.Applied[name], progress.Missing[name] = applied.Count(), sent.Subtract(applied).Count()
 		})
 	}
 	all.Wait()

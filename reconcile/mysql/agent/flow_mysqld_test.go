@@ -93,7 +93,7 @@ func TestAPrimaryDelaysCommitsMysqld(t *testing.T) {
 		}
 	}
 	m.agent.flow = flow{}
-	m.agent.askProgress(t.Context(), time.Now(), replication.GTIDSet{})
+	m.agent.askProgress(t.Context(), time.Now(), replication.Server{})
 	if m.agent.flow.answer != nil {
 		t.Error("the agent asks replicas although a user chose the delay")
 	}
@@ -104,12 +104,12 @@ func TestABusyPrimaryAsksItsReplicasMysqld(t *testing.T) {
 	t.Parallel()
 	m := startWithoutLoop(t, newAuthority(t))
 	executed := m.agent.observe(t).Server.Executed
-	grown := func(by string) replication.GTIDSet {
+	grown := func(by string) replication.Server {
 		more, err := replication.ParseGTIDSet("aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa:1-" + by)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return executed.Union(more)
+		return replication.Server{Executed: executed.Union(more)}
 	}
 	now := time.Now()
 	m.agent.flow = flow{looked: now.Add(-time.Second), made: executed.Count()}
@@ -131,5 +131,12 @@ func TestABusyPrimaryAsksItsReplicasMysqld(t *testing.T) {
 	name := mysqld.ReplicationUser(1)
 	if missing, found := got.Missing[name]; !found || missing != 7 || got.Applied[name] != executed.Count() || len(got.Applied) != 1 {
 		t.Errorf("a member that answers, and one that does not, are %+v", got)
+	}
+
+	restored := grown("7")
+	restored.Purged = executed.Union(grown("5").Executed)
+	got = m.agent.progressOf(t.Context(), restored, uint16(m.port), map[int]netip.AddrPort{1: loopback})
+	if got.Missing[name] != 2 || got.Made != executed.Count()+7 {
+		t.Errorf("a replica that lacks what the primary has purged is %+v", got)
 	}
 }
