@@ -106,19 +106,19 @@ func (a *Agent) progressOf(ctx context.Context, server replication.Server, port 
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	sent := server.Executed.Subtract(server.Purged)
-	progress := replication.Progress{At: time.Now(), Made: server.Executed.Count(), Applied: map[string]int64{}, Missing: map[string]int64{}}
+	progress := replication.Progress{At: time.Now(), Made: server.Executed.Count(), Answers: map[string]replication.Answer{}}
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for ordinal, peer := range replicas {
 		all.Go(func() {
 			applied, err := a.executedBy(ctx, peer.Addr(), int(port))
+			at := time.Now()
 			if err != nil {
 				return // nothing is delayed for a replica that does not answer
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			name := mysqld.ReplicationUser(ordinal)
-			progress.Applied[name], progress.Missing[name] = applied.Count(), sent.Subtract(applied).Count()
+			progress.Answers[mysqld.ReplicationUser(ordinal)] = replication.Answer{At: at, Applied: applied.Count(), Missing: sent.Subtract(applied).Count()}
 		})
 	}
 	all.Wait()

@@ -41,9 +41,9 @@ func TestAPrimaryDelaysCommitsMysqld(t *testing.T) {
 		t.Helper()
 		answer := make(chan replication.Progress, 1)
 		at, applied = at.Add(time.Second), applied+100
-		progress := replication.Progress{At: at, Made: 10 * applied, Applied: map[string]int64{}, Missing: map[string]int64{}}
+		progress := replication.Progress{At: at, Made: 10 * applied, Answers: map[string]replication.Answer{}}
 		if answers {
-			progress.Applied["db-1"], progress.Missing["db-1"] = applied, missing
+			progress.Answers["db-1"] = replication.Answer{At: at, Applied: applied, Missing: missing}
 		}
 		answer <- progress
 		a.flow.answer, a.flow.looked = answer, time.Now() // so it does not ask by itself
@@ -122,21 +122,21 @@ func TestABusyPrimaryAsksItsReplicasMysqld(t *testing.T) {
 	if m.agent.flow.answer == nil {
 		t.Fatal("a busy primary does not ask")
 	}
-	if got := <-m.agent.flow.answer; len(got.Applied) > 0 {
+	if got := <-m.agent.flow.answer; len(got.Answers) > 0 {
 		t.Errorf("without replicas it hears %+v", got)
 	}
 
 	loopback := netip.MustParseAddrPort("127.0.0.1:1")
 	got := m.agent.progressOf(t.Context(), grown("7"), uint16(m.port), map[int]netip.AddrPort{1: loopback, 2: netip.MustParseAddrPort("127.0.0.9:1")})
 	name := mysqld.ReplicationUser(1)
-	if missing, found := got.Missing[name]; !found || missing != 7 || got.Applied[name] != executed.Count() || len(got.Applied) != 1 {
+	if answer, found := got.Answers[name]; !found || answer.Missing != 7 || answer.Applied != executed.Count() || len(got.Answers) != 1 || !answer.At.After(got.At) {
 		t.Errorf("a member that answers, and one that does not, are %+v", got)
 	}
 
 	restored := grown("7")
 	restored.Purged = executed.Union(grown("5").Executed)
 	got = m.agent.progressOf(t.Context(), restored, uint16(m.port), map[int]netip.AddrPort{1: loopback})
-	if got.Missing[name] != 2 || got.Made != executed.Count()+7 {
+	if got.Answers[name].Missing != 2 || got.Made != executed.Count()+7 {
 		t.Errorf("a replica that lacks what the primary has purged is %+v", got)
 	}
 }

@@ -21,10 +21,16 @@ const (
 // Progress is how far a primary and its replicas were at one time.
 type Progress struct {
 	At time.Time
-	// Made counts the transactions of the primary, Applied those of each replica that acknowledges and has answered, by its name. Missing
-	// counts those that it lacks.
-	Made             int64
-	Applied, Missing map[string]int64
+	// Made counts the transactions of the primary. Answers are those of replicas that acknowledge, by their names.
+	Made    int64
+	Answers map[string]Answer
+}
+
+// Answer is how far a replica was when it answered. It may answer late, and a rate must not count that as slow or fast.
+type Answer struct {
+	At time.Time
+	// Applied counts its transactions, Missing those that it lacks.
+	Applied, Missing int64
 }
 
 // Backlog is what the best replica has not applied. The zero value is not known.
@@ -43,15 +49,15 @@ func (p Progress) Since(before Progress) Backlog {
 	if seconds <= 0 {
 		return best
 	}
-	for name, applied := range p.Applied {
-		was, isSeen := before.Applied[name]
-		rate := float64(applied-was) / seconds
-		if !isSeen || rate <= 0 && p.Missing[name] > 0 {
+	for name, now := range p.Answers {
+		was, isSeen := before.Answers[name]
+		between := now.At.Sub(was.At).Seconds()
+		if !isSeen || between <= 0 || now.Applied <= was.Applied && now.Missing > 0 {
 			continue
 		}
-		needs := time.Duration(0)
-		if p.Missing[name] > 0 {
-			needs = time.Duration(float64(p.Missing[name]) / rate * float64(time.Second))
+		rate, needs := float64(now.Applied-was.Applied)/between, time.Duration(0)
+		if now.Missing > 0 {
+			needs = time.Duration(float64(now.Missing) / rate * float64(time.Second))
 		}
 		if !best.IsKnown || needs < best.CatchUp {
 			best = Backlog{CatchUp: needs, Made: float64(p.Made-before.Made) / seconds, Applied: rate, IsKnown: true}

@@ -9,9 +9,17 @@ import (
 func TestWhatTheBestReplicaNeeds(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	before := Progress{At: began, Made: 1000, Applied: map[string]int64{"db-1": 900, "db-2": 500}}
+	answers := func(at time.Time, applied, missing map[string]int64) map[string]Answer {
+		all := map[string]Answer{}
+		for name := range applied {
+			all[name] = Answer{At: at, Applied: applied[name], Missing: missing[name]}
+		}
+		return all
+	}
+	before := Progress{At: began, Made: 1000, Answers: answers(began, map[string]int64{"db-1": 900, "db-2": 500}, nil)}
 	look := func(applied, missing map[string]int64) Progress {
-		return Progress{At: began.Add(time.Second), Made: 2000, Applied: applied, Missing: missing}
+		at := began.Add(time.Second)
+		return Progress{At: at, Made: 2000, Answers: answers(at, applied, missing)}
 	}
 	for name, test := range map[string]struct {
 		now  Progress
@@ -34,6 +42,10 @@ func TestWhatTheBestReplicaNeeds(t *testing.T) {
 		"a replica that has just begun to acknowledge":     {look(map[string]int64{"db-3": 10}, map[string]int64{"db-3": 1990}), Backlog{}},
 		"a replica whose data a copy has replaced by less": {look(map[string]int64{"db-1": 10}, map[string]int64{"db-1": 1990}), Backlog{}},
 		"the first look":                                   {before, Backlog{}},
+		"it answers half a second late, and has applied as fast": {
+			Progress{At: began.Add(time.Second), Made: 2000, Answers: map[string]Answer{"db-1": {At: began.Add(1500 * time.Millisecond), Applied: 1650, Missing: 500}}},
+			Backlog{CatchUp: time.Second, Made: 1000, Applied: 500, IsKnown: true},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -68,7 +68,7 @@ func (g *Group) control(ctx context.Context) error {
 }
 
 func (g *Group) progress(ctx context.Context) (replication.Progress, error) {
-	now := replication.Progress{At: time.Now(), Applied: map[string]int64{}, Missing: map[string]int64{}}
+	now := replication.Progress{At: time.Now(), Answers: map[string]replication.Answer{}}
 	executed, err := g.Source.executed(ctx)
 	if err != nil {
 		return now, err
@@ -79,8 +79,7 @@ func (g *Group) progress(ctx context.Context) (replication.Progress, error) {
 		if err != nil {
 			return now, err
 		}
-		name := strconv.Itoa(replica.id)
-		now.Applied[name], now.Missing[name] = applied.Count(), executed.Subtract(applied).Count()
+		now.Answers[strconv.Itoa(replica.id)] = replication.Answer{At: time.Now(), Applied: applied.Count(), Missing: executed.Subtract(applied).Count()}
 	}
 	return now, nil
 }
