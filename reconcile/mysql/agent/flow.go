@@ -68,7 +68,7 @@ func (f *flow) take() {
 	select {
 	case progress := <-f.answer:
 		f.delay = replication.NextDelay(f.delay, progress.Since(f.last))
-		f.last, f.answer = progress, nil
+		f.last, f.answer = progress.Remembering(f.last), nil
 	default:
 	}
 }

@@ -1,6 +1,9 @@
 package replication
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Flow control. A replica that takes over first applies what it has received. If clients commit faster than every replica applies, that
 // takes longer and longer. So the primary then delays its commits (binlog_group_commit_sync_delay): commits that wait at the same time end
@@ -40,6 +43,16 @@ type Backlog struct {
 	CatchUp       time.Duration
 	Made, Applied float64
 	IsKnown       bool
+}
+
+// Remembering returns the progress with the last answers of replicas that have not answered now. So the rate of one that answers again is
+// known at once.
+func (p Progress) Remembering(before Progress) Progress {
+	all := map[string]Answer{}
+	maps.Copy(all, before.Answers)
+	maps.Copy(all, p.Answers)
+	p.Answers = all
+	return p
 }
 
 // Since returns the backlog of the best replica, by two looks at the same replicas. A replica that lacks transactions and has applied none

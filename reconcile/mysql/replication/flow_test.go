@@ -59,6 +59,30 @@ func TestWhatTheBestReplicaNeeds(t *testing.T) {
 	}
 }
 
+// TestALostAnswerCostsOneLook: a slow replica often answers too late, and that is when the delay matters.
+func TestALostAnswerCostsOneLook(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	look := func(second int, answers ...Answer) Progress {
+		p := Progress{At: began.Add(time.Duration(second) * time.Second), Made: int64(second) * 1000, Answers: map[string]Answer{}}
+		for _, answer := range answers {
+			answer.At = p.At
+			p.Answers["db-1"] = answer
+		}
+		return p
+	}
+	answered, lost := look(0, Answer{Applied: 100}), look(1)
+	if got := lost.Since(answered); got.IsKnown {
+		t.Errorf("without an answer, the backlog is %+v", got)
+	}
+	remembered := lost.Remembering(answered)
+	again := look(2, Answer{Applied: 1100, Missing: 1000})
+	want := Backlog{CatchUp: 2 * time.Second, Made: 1000, Applied: 500, IsKnown: true}
+	if got := again.Since(remembered); got != want {
+		t.Errorf("after the next answer, the backlog is %+v, want %+v", got, want)
+	}
+}
+
 // TestCommitsAreDelayedWhileReplicasLag tells how the delay follows the backlog.
 func TestCommitsAreDelayedWhileReplicasLag(t *testing.T) {
 	t.Parallel()
