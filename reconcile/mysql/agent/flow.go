@@ -16,7 +16,7 @@ const (
 	// flowEvery is how often a busy primary asks its replicas how far they are. askTimeout bounds that.
 	flowEvery  = time.Second
 	askTimeout = flowEvery / 2
-	// busyFrom is how many transactions a second make a primary busy: fewer have no backlog that a delay ends.
+	// busyFrom is how many transactions a second make a primary busy. Replicas apply fewer of them in time, unless each is large.
 	busyFrom = 50
 	// delayedFor is for how long the report says that commits were delayed. The delay itself changes every second.
 	delayedFor = time.Minute

@@ -43,35 +43,81 @@ type applyResult struct {
 }
 
 // act carries out a plan. told reports whether every member got its assignment. A failure stops the later actions of its verb, and a
-// failed check every apply: a pass that cannot apply a child still takes care of the running members.
+// failed check every apply: a pass that cannot apply a child still takes care of the running members. The assignments at the start of a
+// plan are sent while the children are applied: neither waits for a slow member or API server.
 func (r *reconciler) act(ctx context.Context, client *reconcile.Client, agents *agent.Client, plan []action, result *passResult) (told bool, err error) {
-	told = true
-	var unconfirmed error
-	failed := map[verb]error{}
+	p := performance{reconciler: r, client: client, agents: agents, result: result, failed: map[verb]error{}, told: true}
+	first := assignments(plan)
+	plan = plan[len(first):]
+	sent := make(chan answer, 1)
+	go func() {
+		told, err := r.assignAll(ctx, client, agents, first)
+		sent <- answer{told, err}
+	}()
+	roles := slices.IndexFunc(plan, action.needsRoles)
+	if roles < 0 {
+		roles = len(plan)
+	}
+	p.perform(ctx, plan[:roles])
+	p.note(<-sent)
+	p.perform(ctx, plan[roles:])
+	p.failed[verbAssign] = p.unconfirmed
+	return p.told, r.conclude(p.failed, result)
+}
+
+// performance is a plan that is being carried out.
+type performance struct {
+	*reconciler
+	client *reconcile.Client
+	agents *agent.Client
+	result *passResult
+	// failed is why the rest of a verb's actions are left out. unconfirmed is why assignments were not sent.
+	failed      map[verb]error
+	unconfirmed error
+	told        bool
+}
+
+// answer is what assignAll returned.
+type answer struct {
+	told bool
+	err  error
+}
+
+// note takes the result of assignments.
+func (p *performance) note(got answer) {
+	p.told = p.told && got.told
+	if errors.Is(got.err, errRecordMoved) {
+		p.failed[verbAssign] = got.err // the other assignments are outdated as well
+		return
+	}
+	p.unconfirmed = errors.Join(p.unconfirmed, got.err)
+}
+
+// perform carries out actions in their order.
+func (p *performance) perform(ctx context.Context, plan []action) {
 	for len(plan) > 0 {
-		next := plan[0]
-		together := assignments(plan)
+		next, together := plan[0], assignments(plan)
 		plan = plan[max(1, len(together)):]
 		switch {
-		case failed[next.verb] != nil:
-		case next.afterHold && failed[verbHold] != nil:
-			told = false
+		case p.failed[next.verb] != nil:
+		case next.afterHold && p.failed[verbHold] != nil:
+			p.told = false
 		case len(together) > 0:
-			got, err := r.assignAll(ctx, client, agents, together)
-			if told = told && got; errors.Is(err, errRecordMoved) {
-				failed[verbAssign], err = err, nil // the other assignments are outdated as well
-			}
-			unconfirmed = errors.Join(unconfirmed, err)
+			told, err := p.assignAll(ctx, p.client, p.agents, together)
+			p.note(answer{told, err})
 		default:
-			failed[next.verb] = r.carryOut(ctx, client, agents, next, result)
+			p.failed[next.verb] = p.carryOut(ctx, p.client, p.agents, next, p.result)
 		}
 		if next.verb == verbCheck {
-			failed[verbApply] = failed[verbCheck] // no child is applied, and no member added
+			p.failed[verbApply] = p.failed[verbCheck] // no child is applied, and no member added
 		}
-		result.children.compared = result.children.compared || next.verb == verbApply
+		p.result.children.compared = p.result.children.compared || next.verb == verbApply
 	}
-	failed[verbAssign] = unconfirmed
-	return told, r.conclude(failed, result)
+}
+
+// needsRoles reports whether the action comes after the first assignments.
+func (a action) needsRoles() bool {
+	return a.verb == verbAssign || a.verb == verbMatch || a.verb == verbLabel
 }
 
 // assignments returns the actions at the start of a plan that send members their assignments, and wait for the same.

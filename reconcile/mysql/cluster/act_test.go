@@ -3,12 +3,15 @@ package cluster
 import (
 	"crypto/tls"
 	"errors"
+	"net"
+	"strconv"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -60,5 +63,46 @@ func TestChildrenThatWereNotComparedAreComparedLater(t *testing.T) {
 	}
 	if s.memory.isMade(keyOf(cluster), result.inputs) {
 		t.Error("children that were not compared count as they should be")
+	}
+}
+
+// TestASlowMemberDelaysNoChild: clients must reach the new primary although another member takes long to accept its assignment. This one
+// answers once a child has been applied.
+func TestASlowMemberDelaysNoChild(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1)
+	member, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.77.5", strconv.Itoa(agent.Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer member.Close()
+	isApplied := func() (found bool) {
+		s.applied.Range(func(_, _ any) bool { found = true; return false })
+		return found
+	}
+	waited := make(chan bool, 1)
+	go func() {
+		asked, err := member.Accept()
+		if err != nil {
+			return
+		}
+		defer asked.Close()
+		for deadline := time.Now().Add(10 * time.Second); !isApplied() && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		waited <- isApplied()
+	}()
+	agents := agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, time.Minute)
+	cluster := aCluster(1)
+	cluster.Name = "db0"
+	told, err := s.act(t.Context(), s.client(t, "db0"), agents, []action{
+		{verb: verbAssign, name: "db0-0", to: agent.Target{Address: "127.0.77.5", Host: "db0-0"}},
+		{verb: verbApply, child: children.ServiceAccount(children.NamesOf(cluster))},
+	}, &passResult{cluster: cluster})
+	if told || err != nil {
+		t.Errorf("told %t, and the error is %v", told, err)
+	}
+	if !<-waited {
+		t.Error("the child waited for the member")
 	}
 }

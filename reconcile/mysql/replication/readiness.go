@@ -41,7 +41,7 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 
 // whyDelayed says that the primary delays commits; empty if it does not. It does not say how long, because that changes every second.
 func (c Cluster) whyDelayed() string {
-	if primary := c.primaryStatus(); primary == nil || !primary.DelaysCommits {
+	if primary := c.primaryStatus(); primary == nil || primary.State != StateWriting || !primary.DelaysCommits {
 		return ""
 	}
 	return "; " + c.Record.Primary + " delays commits, because clients make them faster than its replicas apply them"
