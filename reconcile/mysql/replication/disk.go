@@ -63,7 +63,7 @@ func (c Cluster) primaryVolume() Verdict {
 	name, pause := c.Record.Primary, PauseAfterTakeover
 	var message string
 	switch probe := status.Probe; {
-	case probe.FailingFor > 0:
+	case probe.FailingFor >= FailingAfter, probe.FailingFor > 0 && probe.StuckFor == 0:
 		v.mustLast("writes to its volume fail", probe.FailingFor, FailingAfter)
 		message = fmt.Sprintf("the volume of the primary %s returns errors (%s)", name, probe.Failure)
 	case probe.StuckFor > 0:

@@ -66,10 +66,14 @@ func TestDecideReplacesAPrimaryWhoseVolumeFails(t *testing.T) {
 		"the user waits less for a primary":           {onVolumes(t, 3, 1, standsFor(StuckAfter-time.Second)).with(func(c *Cluster) { c.Limits.NotReady = time.Second }), kept},
 		"it returns errors":                           {onVolumes(t, 3, 1, fails), replaced},
 		"it has returned one":                         {onVolumes(t, 3, 1, failingFor(time.Second)), kept},
-		"it is full, and commits hang":                {onVolumes(t, 3, 1, full), replaced},
-		"it is full, and commits hang since just now": {onVolumes(t, 3, 1, fullFor(long-1)), kept},
-		"it is full, and no client commits":           {onVolumes(t, 3, 1, fullFor(0)), kept},
-		"commits hang, and it has room":               {onVolumes(t, 3, 1, full).beside(0, sound), kept},
+		"it has returned one, and stands still since": {onVolumes(t, 3, 1, failingFor(time.Second)).beside(0, stands), replaced},
+		"it has returned one, and is slow since": {
+			onVolumes(t, 3, 1, failingFor(time.Second)).beside(0, standsFor(StuckAfter-time.Second)), kept},
+		"it returns errors, and the next write does not return": {onVolumes(t, 3, 1, fails).beside(0, standsFor(time.Second)), replaced},
+		"it is full, and commits hang":                          {onVolumes(t, 3, 1, full), replaced},
+		"it is full, and commits hang since just now":           {onVolumes(t, 3, 1, fullFor(long-1)), kept},
+		"it is full, and no client commits":                     {onVolumes(t, 3, 1, fullFor(0)), kept},
+		"commits hang, and it has room":                         {onVolumes(t, 3, 1, full).beside(0, sound), kept},
 		"it is full, and commits hang because replicas do not acknowledge": {
 			onVolumes(t, 3, 1, full).beside(0, shortFor(1)), kept},
 		"a pair": {onVolumes(t, 2, 1, stands), fencing(1, whole[:2]...)},
