@@ -108,5 +108,15 @@ func (c Cluster) noBetterVolume(name string) string {
 	return ""
 }
 
+// cannotFence explains that a takeover could not end: too few of the members that must store that they acknowledge no more have a volume
+// that takes writes. Empty if enough have.
+func (c Cluster) cannotFence(fails func(Status) bool) string {
+	failed := c.witnesses(func(member Member) bool { return answers(member) && fails(*member.Status) })
+	if len(failed) == 0 || len(c.witnesses(answers))-len(failed) >= c.Record.witnessesNeeded() {
+		return ""
+	}
+	return "the volume of " + failed[0].Name + ", which must store that it acknowledges no more commits of the primary, stands still or fails"
+}
+
 // hasPoorVolume reports whether the member could hardly lead because of its volume.
 func (s Status) hasPoorVolume() bool { return !s.Probe.IsSound() || s.Disk.Level == DiskFull }

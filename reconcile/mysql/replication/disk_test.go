@@ -81,7 +81,9 @@ func TestDecideReplacesAPrimaryWhoseVolumeFails(t *testing.T) {
 			onVolumes(t, 3, 1, stands).with(func(c *Cluster) { c.Members[0].Status.State = StatePromoting }), replaced},
 
 		"the volume of the replica that would win stands still, and the other one's works: that one wins": {
-			onVolumes(t, 3, 1, stands).beside(1, standsFor(StuckLeast)), replaced},
+			onVolumes(t, 3, 2, stands).beside(1, standsFor(StuckLeast)), fencing(2, whole...)},
+		"so does the volume of a replica that must store that it acknowledges no more": {
+			onVolumes(t, 3, 1, stands).beside(2, standsFor(StuckLeast)), kept},
 		"all volumes stand still, as on storage that all share": {
 			onVolumes(t, 3, 1, stands).beside(1, stands).beside(2, stands), kept},
 		"the only replica with everything has a volume that fails": {
@@ -127,11 +129,32 @@ func TestDecideTellsWhyAPrimaryStaysWhoseVolumeFails(t *testing.T) {
 	t.Parallel()
 	stands, full := standsFor(StuckAfter), fullFor(int(HangAfter.Seconds()))
 	wantNote(t, onVolumes(t, 3, 1, stands).beside(1, stands).beside(2, stands), ReasonPrimaryDown, false, "has taken no write for more than 10 seconds", "the volume of db-1", "stands still or fails, too")
+	wantNote(t, onVolumes(t, 3, 1, stands).beside(2, stands), ReasonPrimaryDown, false, "has taken no write for more than 10 seconds", "the volume of db-2, which must store")
 	wantNote(t, onVolumes(t, 2, 1, full).beside(1, filling), ReasonPrimaryDown, false, "db-0 is full", "30 seconds", "the volume of db-1", "has little room, too")
 	wantNote(t, onVolumes(t, 2, 1, failingFor(time.Minute)).beside(1, silentVolume), ReasonPrimaryDown, false, "input/output error", "is not known")
 	wantNote(t, onVolumes(t, 3, 0, stands), ReasonPrimaryDown, false, "on the primary alone")
 	if note := Decide(onVolumes(t, 3, 1, stands).c).Note; note == nil || note.Reason != ReasonReplacingPrimary || !strings.Contains(note.Message, "the volume of the primary db-0") {
 		t.Errorf("while it is replaced, users read %+v", note)
+	}
+}
+
+// TestWhetherAReplicaCouldTakeOverDependsOnItsVolume: each that is needed must store that it acknowledges no more.
+func TestWhetherAReplicaCouldTakeOverDependsOnItsVolume(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		story   *story
+		isReady bool
+		says    string
+	}{
+		"all work":                     {onVolumes(t, 3, 1, sound), true, "db-1 or db-2 takes over"},
+		"one is slow":                  {onVolumes(t, 3, 1, sound).beside(2, standsFor(StuckLeast)), true, "db-1 or db-2 takes over"},
+		"one that is needed fails":     {onVolumes(t, 3, 1, sound).beside(2, failingFor(FailingAfter)), false, "the volume of db-2"},
+		"one that is not needed fails": {onVolumes(t, 3, 2, sound).beside(2, standsFor(StuckAfter)), true, "db-1 takes over"},
+		"all fail":                     {onVolumes(t, 3, 2, sound).beside(1, standsFor(StuckAfter)).beside(2, standsFor(StuckAfter)), false, "the volume of db-1"},
+	} {
+		if isReady, _, message := test.story.c.Failover(); isReady != test.isReady || !strings.HasPrefix(message, test.says) {
+			t.Errorf("%s: ready: %t, %s", name, isReady, message)
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func (c Cluster) whyNotNow(down string) string {
 	}
 	name, problem := c.soonest()
 	if down == c.primaryVolume().Message {
-		problem = cmp.Or(problem, c.noBetterVolume(name))
+		problem = cmp.Or(problem, c.noBetterVolume(name), c.cannotFence(func(s Status) bool { return !s.Probe.IsSound() }))
 	}
 	return problem
 }

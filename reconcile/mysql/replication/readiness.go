@@ -25,7 +25,7 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	}
 	var names []string
 	for _, member := range c.witnesses(answers) {
-		if c.couldLead(member) {
+		if c.couldLead(member) && !member.Status.hasVolumeFailed() {
 			names = append(names, member.Name)
 		}
 	}
@@ -98,6 +98,9 @@ func (c Cluster) whyNotLater() (Reason, string) {
 	failed := c.witnesses(func(member Member) bool { return answers(member) && member.Status.State == StateBroken })
 	if len(failed) > 0 && len(c.witnesses(answers))-len(failed) < c.Record.witnessesNeeded() {
 		return ReasonReplicationBroken, "the applier of " + failed[0].Name + ", which may be the only one with a commit, has failed"
+	}
+	if problem := c.cannotFence(Status.hasVolumeFailed); problem != "" {
+		return ReasonTooFewReplicas, problem
 	}
 	return "", ""
 }

@@ -174,3 +174,26 @@ func TestAllVolumesStandStill(t *testing.T) {
 		t.Errorf("%s leads and acknowledges: %t; %s\n%s", w.record.Primary, isLed, w.violation, w.history())
 	}
 }
+
+// TestNoTakeoverBeginsThatCannotEnd: the volume of a replica that must store that it acknowledges no more stands still as well. The primary
+// stays, and continues when its own volume does.
+func TestNoTakeoverBeginsThatCannotEnd(t *testing.T) {
+	t.Parallel()
+	w := explored{3, Durability{Least: 9}, 1}.healthy(t)
+	former := w.named("db-0")
+	w.isUnaided, w.mayWrite = true, maxTransactions
+	w.fails(former, true)
+	w.fails(w.named("db-1"), true)
+	for n := range 40 {
+		w.roll(events + n)
+		w.round()
+		if w.record.Primary != former.name {
+			t.Fatalf("the record becomes %+v\n%s", w.record, w.history())
+		}
+	}
+	former.heal()
+	w.operator = pass{}
+	if isLed := w.acknowledgesAWrite(); !isLed || w.record.Primary != former.name || w.violation != "" {
+		t.Errorf("%s leads and acknowledges: %t; %s\n%s", w.record.Primary, isLed, w.violation, w.history())
+	}
+}
