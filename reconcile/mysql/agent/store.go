@@ -8,8 +8,8 @@ import (
 
 // The agent stores its state before it does what the state says. A volume that stands still must not stop its other work: the operator asks
 // for its report, and orders it to take no more writes. So a write of the state gets some time. After that the agent counts it as failed,
-// although it may complete later. Then the volume has another state than the agent. So there is no other write before that one has ended,
-// and either it is what is asked for again, or the agent has stored its own state again.
+// although it may complete later. Then the volume has another state than the agent. So there is no other write before that one has ended.
+// If nothing is stored for a while after that, the agent stores its own state again.
 
 const (
 	// storeFor is how long the agent waits for a write of its state. Slow network storage takes less.
@@ -38,28 +38,36 @@ func (a *Agent) startSave(next state) *lateWrite {
 	return write
 }
 
-// completed reports whether the volume certainly has this state by now.
-func (w *lateWrite) completed(wanted state) bool {
+// isOver reports whether the write has ended.
+func (w *lateWrite) isOver() bool {
 	select {
 	case <-w.ended:
-		return w.err == nil && reflect.DeepEqual(w.state, wanted)
+		return true
 	default:
 		return false
 	}
 }
 
-// saveInTime saves a state. The caller must hold the lock.
+// completed reports whether the volume certainly has this state by now.
+func (w *lateWrite) completed(wanted state) bool {
+	return w.isOver() && w.err == nil && reflect.DeepEqual(w.state, wanted)
+}
+
+// saveInTime saves a state. The caller must hold the lock. If that fails after a late write, the agent still stores its own state again.
 func (a *Agent) saveInTime(next state) error {
 	switch {
 	case a.late != nil && a.late.completed(next):
 		return nil
-	case a.late != nil, a.standsStill():
+	case a.late != nil && !a.late.isOver(), a.standsStill():
 		return errVolumeStands
 	}
 	write, limit := a.startSave(next), time.NewTimer(storeFor)
 	defer limit.Stop()
 	select {
 	case <-write.ended:
+		if write.err == nil {
+			a.late = nil
+		}
 		return write.err
 	case <-limit.C:
 	}
@@ -77,10 +85,14 @@ func (a *Agent) settle(write *lateWrite) {
 	}
 }
 
-// settled ends a late write. If the volume may not have the agent's state, it begins another one and returns it.
+// settled ends a late write, unless a later one has taken its place. If the volume may not have the agent's state, it begins another one
+// and returns it.
 func (a *Agent) settled(write *lateWrite) *lateWrite {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.late != write {
+		return nil
+	}
 	a.late = nil
 	if !write.completed(a.kept) {
 		a.late = a.startSave(a.kept)

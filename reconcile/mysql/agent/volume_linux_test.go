@@ -167,6 +167,31 @@ func TestALateWriteIsWhatTheOperatorAsksForAgain(t *testing.T) {
 	}
 }
 
+// TestAVolumeThatContinuesTakesTheNextWriteAtOnce, whatever was late: a replica that must acknowledge no more must not refuse that for
+// seconds.
+func TestAVolumeThatContinuesTakesTheNextWriteAtOnce(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	onDisk(t, "64M")(layout)
+	withData(t, layout)
+	a := newAgent(t, layout, memberState())
+	order, fence := leading(a)
+	order.Role = replication.RoleReplica
+	thaw := freeze(t, layout)
+	if err := a.Assign(order); !errors.Is(err, errVolumeStands) {
+		t.Fatalf("the first assignment: %v", err)
+	}
+	if err := a.Assign(fence); !errors.Is(err, errVolumeStands) {
+		t.Fatalf("the next one, while the volume stands still: %v", err)
+	}
+	thaw()
+	awaits(t, "the next one is stored", time.Second, func() bool { return a.Assign(fence) == nil && stateOf(t, layout).Held.Epoch == 2 })
+	<-time.After(adoptFor + time.Second)
+	if kept := stateOf(t, layout).Held; kept.Epoch != 2 {
+		t.Errorf("later, the volume has %+v", kept)
+	}
+}
+
 // TestALateWriteDoesNotStay if it is not asked for again: the agent does not follow it.
 func TestALateWriteDoesNotStay(t *testing.T) {
 	t.Parallel()
