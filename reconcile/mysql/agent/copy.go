@@ -26,8 +26,9 @@ type copyBackoff struct {
 	// tried names the replicas that were copied, or could not be, since the member last followed its primary, or tried to copy that one. The
 	// operator names another donor then.
 	tried []string
-	// isThrough reports whether the last copy succeeded and mysqld has not been seen to end since.
+	// isThrough reports whether the last copy, of the member called last, succeeded and mysqld has not been seen to end since.
 	isThrough bool
+	last      string
 }
 
 // copyFailure is what stands against another attempt before its time.
@@ -37,8 +38,12 @@ type copyFailure struct {
 	next    time.Time
 }
 
-// wait returns an error while it is too early for another attempt to copy this member. An attempt that begins resets isThrough.
+// wait returns an error while it is too early for another attempt to copy this member. While mysqld ends after a successful copy, it is too
+// early to copy any: the operator names another donor as soon as one was tried. An attempt that begins resets isThrough.
 func (c *copyBackoff) wait(now time.Time, source string) error {
+	if c.isThrough {
+		source = c.last
+	}
 	if last := c.failures[source]; last.cause != nil && now.Before(last.next) {
 		return &copyWaitError{last.cause}
 	}
@@ -54,7 +59,7 @@ func (c *copyBackoff) ended(now time.Time, source string, err error) error {
 		last.backoff = wait.Backoff{Duration: firstCopyPause, Factor: 2, Steps: 12, Cap: longestCopyPause}
 	}
 	pause := last.backoff.Step()
-	c.isThrough = err == nil
+	c.isThrough, c.last = err == nil, source
 	last.cause, last.next = err, now.Add(pause)
 	if c.isThrough {
 		last.cause, last.next = errors.New("the last copy succeeded, but mysqld has not started with it"), now.Add(max(pause, endPause))

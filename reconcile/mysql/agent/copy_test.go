@@ -47,6 +47,9 @@ func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 	}
 	c = copyBackoff{}
 	_ = c.ended(now, source, nil)
+	if c.wait(now.Add(endPause-time.Second), "db-1") == nil || !c.isThrough {
+		t.Error("mysqld ends after a copy, and the member begins to copy another one meanwhile")
+	}
 	if c.wait(now.Add(endPause-time.Second), source) == nil || c.wait(now.Add(endPause), source) != nil {
 		t.Error("mysqld does not have a minute to end, and to start with the copy")
 	}
