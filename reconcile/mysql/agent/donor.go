@@ -101,11 +101,17 @@ func (a *Agent) triedDonor(donor *replication.Donor) {
 	a.status.TriedDonors = a.copies.tried
 }
 
+// errBlocksDonor says why a member copies the primary: the donor may be the only replica that could take over.
+var errBlocksDonor = errors.New("MySQL locks a member for DDL while it is copied (clone_block_ddl, always before 8.0.27), so it could not take over")
+
 // checkDonor looks at the donor, and once more at the primary. An error says why the donor must not be copied.
 func (a *Agent) checkDonor(ctx context.Context, local replication.Observed) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	donor := *local.Assignment.Donor
+	if blocks, err := a.local.CopiesBlockDDL(ctx); err != nil || blocks {
+		return cmp.Or(err, errBlocksDonor)
+	}
 	seen, err := a.observeDonor(ctx, donor)
 	if err != nil {
 		return err

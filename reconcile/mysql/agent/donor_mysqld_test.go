@@ -160,3 +160,36 @@ func TestADonorCrashesMysqld(t *testing.T) {
 	}
 	same(t, root, member.open(t, "root", "root's", nil, ca))
 }
+
+// TestACopyLetsItsDonorTakeOverMysqld: a donor that is locked for DDL cannot stop its applier. So a member whose copies do that copies no
+// replica, and another one's donor becomes the primary at once.
+func TestACopyLetsItsDonorTakeOverMysqld(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	primary, donor, member := startRealMember(t, ca), startRealMember(t, ca), startRealMember(t, ca)
+	primary.leads(t, 1, 0)
+	primary.admits(t, ca, donor)
+	donor.follow(t, primary, 1)
+	donor.isCopied(t)
+	donor.follow(t, primary, 2)
+	donor.until(t, "the donor replicates", func() bool { return donor.agent.Status().State == replication.StateReplicating })
+	primary.admits(t, ca, member)
+	donor.until(t, "the donor has the password", func() bool { return donor.agent.Status().Executed.Contains(primary.agent.Status().Executed) })
+	member.until(t, "the member is made", func() bool { return member.agent.Status().Origin == replication.OriginFresh })
+	root := member.open(t, "root", "root's", nil, ca)
+	execute(t, root, "SET GLOBAL clone_block_ddl = ON")
+	slow := joining(primary, donor, 2)
+	slow.CopyLimit = 1 << 20
+	member.obeys(t, slow)
+	member.until(t, "it does not copy the donor", func() bool { return len(member.agent.Status().TriedDonors) == 1 })
+	if says := member.agent.Status().Message; !strings.Contains(says, "clone_block_ddl") {
+		t.Errorf("the member says %q", says)
+	}
+	execute(t, root, "SET GLOBAL clone_block_ddl = OFF")
+	member.until(t, "it copies the donor", func() bool { return member.agent.Status().CloneProgress != nil })
+	donor.obeys(t, replication.Assignment{Record: replication.Record{Epoch: 2, Revision: 3, Primary: "db-2"}, Role: replication.RolePrimary})
+	donor.until(t, "the donor leads", func() bool { return donor.agent.Status().State == replication.StateWriting })
+	if member.agent.Status().CloneProgress == nil {
+		t.Error("the donor leads, but only after the copy")
+	}
+}

@@ -44,6 +44,21 @@ func (s *Server) ObserveDonor(ctx context.Context) (Donor, error) {
 	return donor, nil
 }
 
+// CopiesBlockDDL reports whether a member of the same release that this server copies is locked for DDL meanwhile (clone_block_ddl). Then
+// it cannot stop its applier either, and so cannot become the primary before the copy ends (error 3857, seen on 9.7.4). Releases before
+// 8.0.27 lack the setting, and always lock the donor.
+func (s *Server) CopiesBlockDDL(ctx context.Context) (bool, error) {
+	var blocks bool
+	err := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.clone_block_ddl").Scan(&blocks)
+	if hasNumber(err, errUnknownVariable) {
+		return true, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("look whether copies block DDL: %w", err)
+	}
+	return blocks, nil
+}
+
 // ObserveActivity counts the statements that clients sent to a member and its commits since it started. Replicated commits count. It
 // includes the operator's own statements, about twenty a second. Any account may ask (manual, "SHOW STATUS Statement").
 func (s *Server) ObserveActivity(ctx context.Context) (int64, error) {
