@@ -193,7 +193,7 @@ type Status struct {
 	SyncsRelayLog bool `json:"syncsRelayLog,omitempty"`
 	// ForgotUnder is the record that it held when it last may have lost some.
 	ForgotUnder Version `json:"forgotUnder,omitzero"`
-	// NeedsCopy means that the member can follow the primary only after a copy of the primary's data has replaced its own.
+	// NeedsCopy means that the member can follow the primary only after a copy of the primary's data, or a replica's, has replaced its own.
 	NeedsCopy bool `json:"needsCopy,omitempty"`
 	// SetAside are the transactions that the member had alone when it was last replaced as the primary; nil if it had none.
 	SetAside *SetAside `json:"setAside,omitempty"`

@@ -63,9 +63,9 @@ type MySQLClusterSpec struct {
 	Paused bool `json:"paused,omitempty"`
 }
 
-// Copies says how the primary's data is copied to other members.
+// Copies says how a member's data is copied to other members.
 type Copies struct {
-	// BandwidthLimit is the maximum speed at which the primary is read, in bytes per second: 1Mi to 1Ti. Default 64Mi.
+	// BandwidthLimit is the maximum speed at which a member is read, in bytes per second: 1Mi to 1Ti. Default 64Mi.
 	BandwidthLimit resource.Quantity `json:"bandwidthLimit,omitzero"`
 }
 
