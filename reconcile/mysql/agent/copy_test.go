@@ -79,6 +79,28 @@ func TestWhichDonorsWereTried(t *testing.T) {
 	}
 }
 
+// TestNoMemberWaitsForOneDonor: the donor has failed often. The primary may be another one by now, so it is tried at once.
+func TestNoMemberWaitsForOneDonor(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, newLayout(t), memberState())
+	order := replication.Assignment{Donor: &replication.Donor{Name: "db-2"}}
+	cause := errors.New("the donor is gone")
+	for range 10 {
+		_ = a.copies.ended(time.Now(), "db-2", cause)
+	}
+	if err := a.clone(t.Context(), replication.Observed{Assignment: &order}); !errors.Is(err, cause) {
+		t.Errorf("the copy of that donor ends with %v", err)
+	}
+	if got := a.Status().TriedDonors; len(got) != 1 {
+		t.Errorf("the member waits for its donor, and reports that it has tried %v", got)
+	}
+	a.triedDonor(nil)
+	_ = a.copies.ended(time.Now(), "db-1", nil)
+	if err := a.clone(t.Context(), replication.Observed{Assignment: &order}); err == nil || a.Status().TriedDonors != nil {
+		t.Errorf("mysqld ends after a copy, and the member has tried another donor meanwhile: %v", err)
+	}
+}
+
 // TestDataIsGivenUpBeforeItIsReplaced: the volume says so first, and of which replica the data becomes a copy.
 func TestDataIsGivenUpBeforeItIsReplaced(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,9 @@ func (a *Agent) clone(ctx context.Context, local replication.Observed) error {
 		name = donor.Name
 	}
 	if err := a.copies.wait(time.Now(), name); err != nil {
+		if donor != nil && !a.copies.isThrough {
+			a.triedDonor(donor) // another one, or the primary, need not wait for it
+		}
 		return err
 	}
 	a.begins()
