@@ -139,7 +139,7 @@ func TestAVolumeThatStandsStillStopsNoReport(t *testing.T) {
 	awaits(t, "the operator may replace it", 20*time.Second, func() bool { return a.Status().Probe.StuckFor >= replication.StuckAfter })
 	t.Logf("reported after %s", time.Since(began).Round(100*time.Millisecond))
 	thaw()
-	awaits(t, "the volume works", 10*time.Second, func() bool { return a.Status().Probe == replication.VolumeProbe{IsKnown: true} })
+	awaits(t, "the volume works", 10*time.Second, func() bool { return a.Status().Probe == replication.VolumeProbe{IsKnown: true, WasUnsound: true} })
 	awaits(t, "what the agent follows is stored", 3*adoptFor, func() bool { return stateOf(t, layout).Held.Epoch == 2 })
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -232,7 +232,7 @@ func TestAReadOnlyVolumeFails(t *testing.T) {
 	if err := unix.Mount("", layout.Volume, "", unix.MS_REMOUNT, "size=1m"); err != nil {
 		t.Fatal(err)
 	}
-	awaits(t, "it works again", 5*time.Second, works)
+	awaits(t, "it works again", 5*time.Second, func() bool { return a.Status().Probe == replication.VolumeProbe{IsKnown: true, WasUnsound: true} })
 }
 
 // newAgentOn returns an agent of a member whose volume is prepared.

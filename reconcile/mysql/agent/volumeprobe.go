@@ -19,6 +19,8 @@ const (
 	probeEvery = time.Second
 	// probeSize is how many bytes the agent writes, always to the same place.
 	probeSize = 512
+	// calmWrites is how many writes in a row make a volume sound again for some time.
+	calmWrites = 30
 )
 
 // volumeProbe knows how writes to the volume go. The zero value knows nothing. It counts pauses and reads no clock: while the machine or
@@ -26,6 +28,8 @@ const (
 type volumeProbe struct {
 	mu   sync.Mutex
 	last replication.VolumeProbe
+	// calmAfter is how many more writes must end in time, and without an error, for the volume to be sound again for some time.
+	calmAfter int
 }
 
 // report is what the member says of its volume.
@@ -41,6 +45,15 @@ func (p *volumeProbe) waits() {
 	defer p.mu.Unlock()
 	p.last.IsKnown = true
 	p.last.StuckFor += probeEvery
+	p.judge()
+}
+
+// judge notes whether the volume was sound lately. The caller must hold the lock.
+func (p *volumeProbe) judge() {
+	if !p.last.IsSound() {
+		p.calmAfter = calmWrites
+	}
+	p.last.WasUnsound = p.calmAfter > 0
 }
 
 // ended notes how a write ended. It reports whether writes fail in another way than before. Without room, a volume works: a file that is
@@ -53,6 +66,8 @@ func (p *volumeProbe) ended(err error) (isNews bool) {
 	if isVolumeFailure(err) {
 		p.last.Failure, p.last.FailingFor = err.Error(), was.FailingFor+was.StuckFor+probeEvery
 	}
+	p.calmAfter = max(0, p.calmAfter-1)
+	p.judge()
 	return was.IsKnown != p.last.IsKnown || was.Failure != p.last.Failure
 }
 

@@ -29,12 +29,12 @@ func TestWhatTheWritesToAVolumeSay(t *testing.T) {
 		{"it is slow", 2, nil, works, false},
 		{"it has no room", 0, syscall.ENOSPC, works, false},
 		{"its quota has no room", 0, syscall.EDQUOT, works, false},
-		{"it returns an error", 0, broken, replication.VolumeProbe{IsKnown: true, FailingFor: probeEvery, Failure: broken.Error()}, true},
-		{"it returns the same again, after a while", 2, broken, replication.VolumeProbe{IsKnown: true, FailingFor: 4 * probeEvery, Failure: broken.Error()}, false},
-		{"it works again", 0, nil, works, true},
-		{"the agent has no file left to open", 0, syscall.EMFILE, replication.VolumeProbe{}, true},
-		{"something else is in the place of the file", 0, &oddFileError{}, replication.VolumeProbe{}, false},
-		{"the volume is not there", 0, fs.ErrNotExist, replication.VolumeProbe{}, false},
+		{"it returns an error", 0, broken, replication.VolumeProbe{IsKnown: true, FailingFor: probeEvery, Failure: broken.Error(), WasUnsound: true}, true},
+		{"it returns the same again, after a while", 2, broken, replication.VolumeProbe{IsKnown: true, FailingFor: 4 * probeEvery, Failure: broken.Error(), WasUnsound: true}, false},
+		{"it works again", 0, nil, replication.VolumeProbe{IsKnown: true, WasUnsound: true}, true},
+		{"the agent has no file left to open", 0, syscall.EMFILE, replication.VolumeProbe{WasUnsound: true}, true},
+		{"something else is in the place of the file", 0, &oddFileError{}, replication.VolumeProbe{WasUnsound: true}, false},
+		{"the volume is not there", 0, fs.ErrNotExist, replication.VolumeProbe{WasUnsound: true}, false},
 	} {
 		for range moment.waits {
 			p.waits()
@@ -44,6 +44,21 @@ func TestWhatTheWritesToAVolumeSay(t *testing.T) {
 		}
 		if isNews := p.ended(moment.err); isNews != moment.isNews || p.report() != moment.want {
 			t.Errorf("%s: %+v, want %+v; news: %t", moment.name, p.report(), moment.want, isNews)
+		}
+	}
+}
+
+// TestAVolumeIsSoundAgainAfterSomeWrites: one that stands still now and then must not get the primary of another such volume.
+func TestAVolumeIsSoundAgainAfterSomeWrites(t *testing.T) {
+	t.Parallel()
+	var p volumeProbe
+	for range replication.StuckLeast / probeEvery {
+		p.waits()
+	}
+	for write := range calmWrites {
+		p.ended(nil)
+		if p.report().WasUnsound != (write < calmWrites-1) {
+			t.Errorf("after %d writes it reports %+v", write+1, p.report())
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func TestASlowMemberDelaysNoChild(t *testing.T) {
 		}
 		defer asked.Close()
 		for deadline := time.Now().Add(10 * time.Second); !isApplied() && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
+			runtime.Gosched()
 		}
 		waited <- isApplied()
 	}()

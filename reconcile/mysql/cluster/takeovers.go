@@ -96,12 +96,19 @@ func hasContinued(status v1.MySQLClusterStatus, now time.Time) bool {
 	return last.Epoch == status.Epoch && last.To == last.From && last.Epoch != status.ForcedEpoch && now.Sub(last.StartTime.Time) < continuesFor
 }
 
-// sinceTakeover is how long ago the last takeover began; 0 if none is listed.
+// mostAhead is how far the clocks of two operators may differ. A takeover that begins later in the future says nothing.
+const mostAhead = time.Minute
+
+// sinceTakeover is how long ago the last takeover began; 0 if that is not known.
 func sinceTakeover(status v1.MySQLClusterStatus, now time.Time) time.Duration {
 	if len(status.Takeovers) == 0 {
 		return 0
 	}
-	return max(1, now.Sub(status.Takeovers[len(status.Takeovers)-1].StartTime.Time))
+	since := now.Sub(status.Takeovers[len(status.Takeovers)-1].StartTime.Time)
+	if since < -mostAhead {
+		return 0
+	}
+	return max(1, since)
 }
 
 // hurriesFor is for how long passes hurry while a primary is replaced.

@@ -141,9 +141,10 @@ func TestHowLongAgoTheLastTakeoverBegan(t *testing.T) {
 		takeovers []v1.Takeover
 		want      time.Duration
 	}{
-		"none is listed":                  {nil, 0},
-		"two":                             {[]v1.Takeover{ago(time.Hour), ago(time.Minute)}, time.Minute},
-		"one by a clock that was forward": {[]v1.Takeover{ago(-time.Hour)}, 1},
+		"none is listed":                    {nil, 0},
+		"two":                               {[]v1.Takeover{ago(time.Hour), ago(time.Minute)}, time.Minute},
+		"one by a clock that was ahead":     {[]v1.Takeover{ago(-time.Second)}, 1},
+		"one by a clock that was far ahead": {[]v1.Takeover{ago(-time.Hour)}, 0},
 	} {
 		if got := sinceTakeover(v1.MySQLClusterStatus{Takeovers: test.takeovers}, now); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)

@@ -18,6 +18,8 @@ type VolumeProbe struct {
 	// FailingFor is for how long all writes have failed, and Failure how the last one did. No room is no such failure.
 	FailingFor time.Duration `json:"failingFor,omitempty"`
 	Failure    string        `json:"failure,omitempty"`
+	// WasUnsound means that a write was stuck or failed a short while ago: one of the last thirty.
+	WasUnsound bool `json:"wasUnsound,omitempty"`
 }
 
 // IsSound reports whether the volume takes writes, as far as is known. It may have no room.
@@ -31,8 +33,13 @@ const (
 	StuckAfter = 10 * time.Second
 	// FailingAfter is for how long writes to the primary's volume must fail. An error of a disk does not go away like a delay, but one may.
 	FailingAfter = 3 * time.Second
-	// HangAfter is for how long commits must hang on a full volume. The agent purges binary logs before, and looks every five seconds.
-	HangAfter = 30 * time.Second
+	// HangAfter is for how long commits must hang on a volume with less than nearlyNone bytes. The agent purges binary logs before, and looks
+	// every five seconds.
+	HangAfter  = 30 * time.Second
+	nearlyNone = 8 << 20
+	// HangsWithRoom is the same while there is more room. mysqld may continue: it tries again after a minute (MySQL source,
+	// wait_for_free_space).
+	HangsWithRoom = 75 * time.Second
 
 	// PauseAfterTakeover is for how long after any takeover the primary stays although its volume stands still or fails.
 	PauseAfterTakeover = time.Minute
@@ -73,8 +80,12 @@ func (c Cluster) primaryVolume() Verdict {
 	case status.isFullAndHangs():
 		pause = PauseWhileFull
 		v.must("it gets enough acknowledgements", status.AcksShortSeconds == 0)
-		v.mustLast("its volume is full, and its commits hang", seconds(int(status.Transactions.CommitWaitSeconds)), HangAfter)
-		message = fmt.Sprintf("the volume of the primary %s is full, and its commits have hung for more than %d seconds", name, int(HangAfter.Seconds()))
+		limit := HangAfter
+		if status.Disk.Free >= nearlyNone {
+			limit = HangsWithRoom
+		}
+		v.mustLast("its volume is full, and its commits hang", seconds(int(status.Transactions.CommitWaitSeconds)), limit)
+		message = fmt.Sprintf("the volume of the primary %s is full, and its commits have hung for more than %d seconds", name, int(limit.Seconds()))
 	default:
 		v.must("its volume stands still, fails, or is full while commits hang", false)
 		return v
@@ -102,6 +113,8 @@ func (c Cluster) noBetterVolume(name string) string {
 		return "whether the volume of " + name + ", which has everything, works is not known"
 	case !status.Probe.IsSound():
 		return "the volume of " + name + ", which has everything, stands still or fails, too"
+	case status.Probe.WasUnsound:
+		return "the volume of " + name + ", which has everything, stood still or failed a short while ago, too"
 	case status.Disk.Level == DiskFull, isFull && status.Disk.Level != DiskRoomy:
 		return "the volume of " + name + ", which has everything, has little room, too"
 	}

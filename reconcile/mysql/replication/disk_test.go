@@ -46,6 +46,8 @@ func (s *story) beside(ordinal int, says ...saying) *story {
 	return s
 }
 
+func stoodStill(_ *testing.T, s *Status) { s.Probe.WasUnsound = true }
+
 func filling(_ *testing.T, s *Status) { s.Disk.Level = DiskPressure }
 
 func TestDecideReplacesAPrimaryWhoseVolumeFails(t *testing.T) {
@@ -88,6 +90,14 @@ func TestDecideReplacesAPrimaryWhoseVolumeFails(t *testing.T) {
 			onVolumes(t, 3, 1, stands).beside(1, stands).beside(2, stands), kept},
 		"the only replica with everything has a volume that fails": {
 			onVolumes(t, 3, 1, stands).beside(1, has("A:1-12"), fails), kept},
+		"that replica's volume stood still a short while ago": {
+			onVolumes(t, 3, 1, stands).beside(1, has("A:1-12"), stoodStill), kept},
+		"mysqld may try again, because there is room": {
+			onVolumes(t, 3, 1, full).beside(0, func(_ *testing.T, s *Status) { s.Disk.Free = nearlyNone }), kept},
+		"it has tried again in vain": {
+			onVolumes(t, 3, 1, fullFor(int(HangsWithRoom.Seconds()))).beside(0, func(_ *testing.T, s *Status) { s.Disk.Free = nearlyNone }), replaced},
+		"mysqld has ended, and a replica that must store that it acknowledges no more cannot": {
+			downPrimary(t, 3, 1).beside(1, sound).beside(2, sound, stands), kept},
 		"all volumes are full": {
 			onVolumes(t, 3, 1, full).beside(1, full).beside(2, full), kept},
 		"the volumes of the replicas fill up, too": {

@@ -71,7 +71,7 @@ func (c Cluster) whyNotNow(down string) string {
 	if down == c.primaryVolume().Message {
 		problem = cmp.Or(problem, c.noBetterVolume(name), c.cannotFence(func(s Status) bool { return !s.Probe.IsSound() }))
 	}
-	return problem
+	return cmp.Or(problem, c.cannotFence(Status.hasVolumeFailed))
 }
 
 // isRequested reports whether a user asks to replace the primary of this record.

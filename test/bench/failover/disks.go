@@ -71,7 +71,7 @@ spec:
 
 // removeDisks removes what makeDisks made. The Pods have ended.
 func (b *bench) removeDisks(ctx context.Context) error {
-	var failures []error
+	failures := make([]error, 0, 3*len(b.disks))
 	for _, one := range b.disks {
 		_, err := b.kubectl.Run(ctx, "delete", "pv", b.namespace+"-"+one.claim, "--ignore-not-found", "--wait=false")
 		_, unmounted := b.onNode(ctx, one.node, "umount", one.folder)
@@ -119,8 +119,11 @@ func (b *bench) hangDisk(ctx context.Context, pod string) (struck, error) {
 	}}, err
 }
 
-// fillTime is for how long fillDisk takes what becomes free: an agent gives mysqld a reserve when its volume is full.
-const fillTime = 5 * time.Second
+// fillDisk takes what is free so many times, with so long a pause: an agent gives mysqld a reserve when its volume is full.
+const (
+	fillTimes = 20
+	fillPause = "0.25"
+)
 
 // fillDisk leaves nothing free on a member's volume. It returns the moment at which it has taken everything for the last time.
 func (b *bench) fillDisk(ctx context.Context, pod string) (struck, error) {
@@ -136,7 +139,7 @@ func (b *bench) fillDisk(ctx context.Context, pod string) (struck, error) {
 	if _, err := b.onNode(ctx, one.node, "mkdir", "-p", taken); err != nil {
 		return hit, err
 	}
-	for began := time.Now(); time.Since(began) < fillTime; time.Sleep(fillTime / 20) {
+	for range fillTimes {
 		took, err := b.takeFree(ctx, one, fmt.Sprintf("%s/%d", taken, time.Now().UnixNano()))
 		if err != nil {
 			return hit, err
@@ -150,7 +153,7 @@ func (b *bench) fillDisk(ctx context.Context, pod string) (struck, error) {
 
 // takeFree takes all that is free. took is false if that is nothing.
 func (b *bench) takeFree(ctx context.Context, one disk, file string) (took bool, err error) {
-	if _, err := b.onNode(ctx, one.node, "sh", "-c", "dd if=/dev/zero of="+file+" bs=16k 2> /dev/null || true"); err != nil {
+	if _, err := b.onNode(ctx, one.node, "sh", "-c", "dd if=/dev/zero of="+file+" bs=16k 2> /dev/null; sleep "+fillPause); err != nil {
 		return false, err
 	}
 	size, err := b.onNode(ctx, one.node, "stat", "--format=%s", file)

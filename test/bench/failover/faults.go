@@ -171,7 +171,10 @@ func (b *bench) killThenOperator(ctx context.Context, pod string) (struck, error
 	if err != nil {
 		return struck{at, endsByItself}, err
 	}
-	time.Sleep(rand.N(takeoverTime)) //nolint:gosec // a moment needs no secret
+	select {
+	case <-ctx.Done():
+	case <-time.After(rand.N(takeoverTime)):
+	}
 	_, err = signal(syscall.SIGKILL, running{leader.name, operatorProgram})
 	return struck{at, endsByItself}, err
 }
