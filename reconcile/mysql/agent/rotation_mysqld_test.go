@@ -181,9 +181,14 @@ func (m *realMember) until(t *testing.T, what string, holds func() bool) {
 func (m *realMember) leads(t *testing.T, revision int64, acks int) {
 	t.Helper()
 	record := replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", Joining: []string{"db-1"}, RequiredAcks: acks}
-	m.obeys(t, replication.Assignment{Record: record, Role: replication.RolePrimary, Acks: acks})
+	order := replication.Assignment{Record: record, Role: replication.RolePrimary, Acks: acks}
+	m.obeys(t, order)
 	m.until(t, "the member takes writes", func() bool {
 		status := m.agent.Status()
+		if status.State != replication.StateStarting && status.Assignment.Boot != status.Boot {
+			m.obeys(t, order) // mysqld has started since
+			return false
+		}
 		return status.State == replication.StateWriting && status.AcksEnforced == acks
 	})
 }
