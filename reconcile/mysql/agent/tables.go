@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -241,8 +242,8 @@ func (t tableTask) lookAgain(ctx context.Context, server *mysqld.Server, found *
 	var err error
 	if t.leads {
 		seen.FromCopy, err = server.TablesWithoutRows(ctx, t.lacking.Until, keptTables)
-	} else if found.names, err = readNames(ctx, server); err == nil {
-		seen.Dropped = found.names.dropped(t.names)
+	} else {
+		found.names, seen.Dropped, err = t.findDropped(ctx, server)
 	}
 	if err != nil {
 		return err
@@ -252,6 +253,35 @@ func (t tableTask) lookAgain(ctx context.Context, server *mysqld.Server, found *
 		found.lacking = &missingRows{Tables: left, Until: t.lacking.Until}
 	}
 	return nil
+}
+
+// findDropped returns the names of all tables, and a function that reports whether a listed table was certainly dropped since the look
+// before. If a listed table seems to be gone, ALTER TABLE may only hide it. Another statement may rename it before HasNoTable answers, so
+// the names are read again then.
+func (t tableTask) findDropped(ctx context.Context, server *mysqld.Server) (names nameSet, dropped func(replication.Table) bool, err error) {
+	names, err = readNames(ctx, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	var gone []replication.Table
+	for _, table := range t.lacking.Tables.Named {
+		if !names.dropped(t.names)(table) {
+			continue
+		}
+		isGone, err := server.HasNoTable(ctx, table)
+		if err != nil {
+			return nil, nil, err
+		}
+		if isGone {
+			gone = append(gone, table)
+		}
+	}
+	if len(gone) > 0 {
+		names, err = readNames(ctx, server)
+	}
+	return names, func(table replication.Table) bool {
+		return slices.Contains(gone, table) && names.dropped(t.names)(table)
+	}, err
 }
 
 // nameSet maps the hash of each table's name to a hash of its other properties, because another table may have its name by now. A server

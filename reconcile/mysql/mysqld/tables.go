@@ -110,6 +110,30 @@ func (s *Server) EachTable(ctx context.Context, most int, tell func(table replic
 	return nil
 }
 
+// HasNoTable reports whether no table has this name. It waits up to ten seconds for a statement that changes the table, and fails if that
+// takes longer: while ALTER TABLE changes the engine, information_schema does not show the table for a moment (seen on 9.7.4).
+func (s *Server) HasNoTable(ctx context.Context, table replication.Table) (bool, error) {
+	name := quoteName(table.Schema) + "." + quoteName(table.Name)
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	one, err := apart.Conn(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look for table %s: %w", name, err)
+	}
+	defer one.Close()
+	if _, err := one.ExecContext(ctx, "SET SESSION lock_wait_timeout = 10"); err != nil {
+		return false, fmt.Errorf("look for table %s: %w", name, err)
+	}
+	_, err = one.ExecContext(ctx, "SHOW CREATE TABLE "+name)
+	if hasNumber(err, errNoSuchTable) || hasNumber(err, errUnknownDatabase) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for table %s: %w", name, err)
+	}
+	return false, nil
+}
+
 // TablesUntil returns a time after which none of the tables was created, for TablesWithoutRows.
 func (s *Server) TablesUntil(ctx context.Context) (string, error) {
 	var until string

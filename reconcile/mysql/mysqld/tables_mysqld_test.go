@@ -1,9 +1,12 @@
 package mysqld
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -112,6 +115,66 @@ func TestTablesOfOtherEnginesMysqld(t *testing.T) {
 	}
 	if all, err := agent.TablesWithoutRows(t.Context(), "", 20); err != nil || len(all.Named) != 4 {
 		t.Errorf("all are %s, %v", all, err)
+	}
+}
+
+// TestATableThatChangesItsEngineExistsMysqld: information_schema does not show it for a moment, and HasNoTable waits.
+func TestATableThatChangesItsEngineExistsMysqld(t *testing.T) {
+	t.Parallel()
+	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
+	agent := server.start(t, sqlOf(t, b), b.Agent)
+	root := server.connect(t, Account{User: "root", Password: "root's"})
+	do := func(ctx context.Context, statement string) {
+		t.Helper()
+		if err := root.exec(ctx, statement, statement); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	}
+	table := replication.Table{Schema: "shop", Name: "it`s"}
+	hasNone := func() bool {
+		t.Helper()
+		none, err := agent.HasNoTable(t.Context(), table)
+		if err != nil {
+			t.Error(err)
+		}
+		return none
+	}
+	if !hasNone() {
+		t.Error("the database does not exist, but its table")
+	}
+	do(t.Context(), "CREATE DATABASE shop")
+	if !hasNone() {
+		t.Error("the table exists before it is created")
+	}
+	do(t.Context(), "CREATE TABLE shop.`it``s` (id INT) ENGINE=MyISAM")
+	bounded, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var altering sync.WaitGroup
+	altering.Go(func() {
+		for bounded.Err() == nil {
+			do(bounded, "ALTER TABLE shop.`it``s` ENGINE=InnoDB")
+			do(bounded, "ALTER TABLE shop.`it``s` ENGINE=MyISAM")
+		}
+	})
+	hidden := 0
+	for bounded.Err() == nil && hidden < 10 {
+		found := false
+		if err := agent.EachTable(t.Context(), 10, func(replication.Table, string) { found = true }); err != nil {
+			t.Fatal(err)
+		}
+		if !found {
+			hidden++
+		}
+		if hasNone() {
+			t.Error("it does not exist while its engine changes")
+		}
+	}
+	cancel()
+	altering.Wait()
+	t.Logf("information_schema did not show the table %d times", hidden)
+	do(t.Context(), "DROP TABLE shop.`it``s`")
+	if !hasNone() {
+		t.Error("the table exists after it is dropped")
 	}
 }
 

@@ -19,6 +19,9 @@ const (
 	errAccessDenied = 1045
 	// errCannotUser is ER_CANNOT_USER, for example because the account in a statement does not exist.
 	errCannotUser = 1396
+	// errUnknownDatabase is ER_BAD_DB_ERROR, errNoSuchTable ER_NO_SUCH_TABLE.
+	errUnknownDatabase = 1049
+	errNoSuchTable     = 1146
 	// errNoSuchEvent is ER_ERROR_WHEN_EXECUTING_COMMAND: SHOW BINLOG EVENTS finds no file, or no event at a position.
 	errNoSuchEvent = 1220
 	// errLockWait is ER_LOCK_WAIT_TIMEOUT.
