@@ -36,6 +36,12 @@ func replacedMember(t *testing.T, before []string, last ...string) replacement {
 	r.next.follow(t, r.former, 2)
 	r.next.until(t, "the replica replicates", func() bool { return r.next.agent.Status().State == replication.StateReplicating })
 	fence(t, r.next)
+	replica, receivers := r.next.open(t, "root", "root's", nil, r.ca), 0
+	r.next.until(t, "the receiver has stopped", func() bool {
+		const running = "SELECT COUNT(*) FROM performance_schema.replication_connection_status WHERE SERVICE_STATE <> 'OFF'"
+		err := replica.QueryRowContext(t.Context(), running).Scan(&receivers)
+		return err == nil && receivers == 0
+	})
 	execute(t, root, before...)
 	r.former.leads(t, 2, 1)
 	told := make(chan error, len(last))
