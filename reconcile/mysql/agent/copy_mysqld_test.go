@@ -24,6 +24,7 @@ func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) {
 	replica.isCopied(t)
 	replica.follow(t, primary, 2)
 	replica.until(t, "it replicates", func() bool {
+		replica.obeysAgain(t)
 		if !replica.saysSoFirst() {
 			t.Fatal("the replica replicates, but has not reported the tables without rows")
 		}
@@ -52,7 +53,7 @@ func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) {
 		replica.isCopied(t)
 		revision++
 		replica.follow(t, primary, revision)
-		replica.until(t, "it replicates", func() bool { return replica.agent.Status().State == replication.StateReplicating })
+		replica.replicates(t)
 	}
 	former := replica.agent.Status().ServerUUID
 	copied()

@@ -56,7 +56,7 @@ func TestAReplicaIsCopiedMysqld(t *testing.T) {
 	donor.follow(t, primary, 1)
 	donor.isCopied(t)
 	donor.follow(t, primary, 2)
-	donor.until(t, "the donor replicates", func() bool { return donor.agent.Status().State == replication.StateReplicating })
+	donor.replicates(t)
 	execute(t, root, "INSERT INTO shop.orders VALUES (1), (2)", "FLUSH BINARY LOGS")
 	donor.until(t, "the donor has everything", func() bool { return donor.agent.Status().Executed.Contains(primary.agent.Status().Executed) })
 	execute(t, root, "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")
@@ -81,7 +81,7 @@ func TestAReplicaIsCopiedMysqld(t *testing.T) {
 	}
 	execute(t, root, "INSERT INTO shop.orders VALUES (3)")
 	member.obeys(t, joining(primary, donor, 3))
-	member.until(t, "the member replicates", func() bool { return member.agent.Status().State == replication.StateReplicating })
+	member.replicates(t)
 	reader, rows := member.open(t, "root", "root's", nil, ca), 0
 	member.until(t, "the member has all rows", func() bool {
 		return reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM shop.orders").Scan(&rows) == nil && rows == 3+written
@@ -132,7 +132,7 @@ func TestADonorCrashesMysqld(t *testing.T) {
 	donor.follow(t, primary, 1)
 	donor.isCopied(t)
 	donor.follow(t, primary, 2)
-	donor.until(t, "the donor replicates", func() bool { return donor.agent.Status().State == replication.StateReplicating })
+	donor.replicates(t)
 	primary.admits(t, ca, member)
 	donor.until(t, "the donor has the password", func() bool { return donor.agent.Status().Executed.Contains(primary.agent.Status().Executed) })
 	member.until(t, "the member is made", func() bool { return member.agent.Status().Origin == replication.OriginFresh })
@@ -154,7 +154,7 @@ func TestADonorCrashesMysqld(t *testing.T) {
 	member.isCopied(t)
 	alone.Record.Revision++
 	member.obeys(t, alone)
-	member.until(t, "the member replicates", func() bool { return member.agent.Status().State == replication.StateReplicating })
+	member.replicates(t)
 	if status := member.agent.Status(); status.TriedDonors != nil || status.CopiedFrom != "" {
 		t.Errorf("it follows its primary, and reports %v and %q", status.TriedDonors, status.CopiedFrom)
 	}
@@ -172,7 +172,7 @@ func TestACopyLetsItsDonorTakeOverMysqld(t *testing.T) {
 	donor.follow(t, primary, 1)
 	donor.isCopied(t)
 	donor.follow(t, primary, 2)
-	donor.until(t, "the donor replicates", func() bool { return donor.agent.Status().State == replication.StateReplicating })
+	donor.replicates(t)
 	primary.admits(t, ca, member)
 	donor.until(t, "the donor has the password", func() bool { return donor.agent.Status().Executed.Contains(primary.agent.Status().Executed) })
 	member.until(t, "the member is made", func() bool { return member.agent.Status().Origin == replication.OriginFresh })

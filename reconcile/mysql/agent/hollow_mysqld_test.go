@@ -17,14 +17,10 @@ func (m *realMember) follows(t *testing.T, leader *realMember) {
 	if err := m.agent.keepOrigin(replication.OriginMember); err != nil {
 		t.Fatal(err)
 	}
-	order := replication.Assignment{
-		Protocol: replication.Protocol, Record: leader.agent.Status().Held, Role: replication.RoleReplica, Boot: m.agent.Status().Boot,
-		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: leader.port,
-	}
-	if err := m.agent.Assign(order); err != nil {
-		t.Fatal(err)
-	}
-	m.until(t, "the member replicates", func() bool { return m.agent.Status().State == replication.StateReplicating })
+	m.obeys(t, replication.Assignment{
+		Record: leader.agent.Status().Held, Role: replication.RoleReplica, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: leader.port,
+	})
+	m.replicates(t)
 }
 
 // matches asks the primary to match the member's hollow transactions, until both have the same transactions.

@@ -31,12 +31,9 @@ func TestThePrimaryAloneLimitsTransactionsMysqld(t *testing.T) {
 	if got, want := limit(), uint64(sizing.TransactionLimit(m.agent.Status().Disk.Size)); got != want || want == 0 {
 		t.Errorf("the primary's limit is %d, want %d", got, want)
 	}
-	order := replication.Assignment{
-		Protocol: replication.Protocol, Record: replication.Record{Epoch: 2, Revision: 2, Primary: "db-1"},
-		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: rootfs.Port(t),
-	}
-	if err := m.agent.Assign(order); err != nil {
-		t.Fatal(err)
-	}
+	m.obeys(t, replication.Assignment{
+		Record: replication.Record{Epoch: 2, Revision: 2, Primary: "db-1"}, Role: replication.RoleReplica,
+		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: rootfs.Port(t),
+	})
 	m.until(t, "the member is a replica without a limit", func() bool { return !m.agent.Status().Writable && limit() == noLimit })
 }

@@ -34,7 +34,7 @@ func replacedMember(t *testing.T, before []string, last ...string) replacement {
 	r.next.follow(t, r.former, 1)
 	r.next.isCopied(t)
 	r.next.follow(t, r.former, 2)
-	r.next.until(t, "the replica replicates", func() bool { return r.next.agent.Status().State == replication.StateReplicating })
+	r.next.replicates(t)
 	fence(t, r.next)
 	replica, receivers := r.next.open(t, "root", "root's", nil, r.ca), 0
 	r.next.until(t, "the receiver has stopped", func() bool {
@@ -87,7 +87,7 @@ func (r replacement) takesOver(t *testing.T) replication.Assignment {
 // follows checks that the former primary replicates what the next one has, and keeps a copy of what it had alone.
 func (r replacement) follows(t *testing.T, changes int) {
 	t.Helper()
-	r.former.until(t, "the former primary replicates", func() bool { return r.former.agent.Status().State == replication.StateReplicating })
+	r.former.replicates(t)
 	if now := r.former.agent.Status().ServerUUID; now == r.uuid {
 		t.Error("it still has its server_uuid: it would give the GTIDs of lost transactions to others")
 	}
@@ -215,4 +215,21 @@ func (m *realMember) obeys(t *testing.T, order replication.Assignment) {
 	if err := m.agent.Assign(order); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// obeysAgain gives a member its last assignment again if mysqld has started since, as the operator does.
+func (m *realMember) obeysAgain(t *testing.T) {
+	t.Helper()
+	if status := m.agent.Status(); status.State != replication.StateStarting && status.Last != nil && status.Last.Boot != status.Boot {
+		m.obeys(t, *status.Last)
+	}
+}
+
+// replicates waits until a member replicates.
+func (m *realMember) replicates(t *testing.T) {
+	t.Helper()
+	m.until(t, "the member replicates", func() bool {
+		m.obeysAgain(t)
+		return m.agent.Status().State == replication.StateReplicating
+	})
 }

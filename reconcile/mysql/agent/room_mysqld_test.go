@@ -22,9 +22,7 @@ func startAcknowledging(t *testing.T, ca authority, before ...func(Layout)) (lea
 	replica.follows(t, leader)
 	order := *replica.agent.Status().Assignment
 	order.Acknowledge, order.InSync, order.Record.Revision = true, true, 2
-	if err := replica.agent.Assign(order); err != nil {
-		t.Fatal(err)
-	}
+	replica.obeys(t, order)
 	leader.leads(t, 2, 1)
 	leader.until(t, "the replica acknowledges", func() bool { return replica.agent.Status().Acknowledging && leader.agent.Status().AckClients == 1 })
 	return leader, replica, db

@@ -17,13 +17,13 @@ func TestAReplicaFollowsItsPrimaryToAnotherAddressMysqld(t *testing.T) {
 		status := replica.agent.Status()
 		return status.State != replication.StateStarting && status.Origin != replication.OriginInitializing
 	})
-	early := replication.Assignment{
-		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: 1, Primary: "db-0"}, Role: replication.RoleReplica, Boot: replica.agent.Status().Boot,
-		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: leader.port,
-	}
-	if err := replica.agent.Assign(early); err != nil {
+	if err := replica.agent.keepOrigin(replication.OriginMember); err != nil { // otherwise it copies the primary, which restarts mysqld
 		t.Fatal(err)
 	}
+	replica.obeys(t, replication.Assignment{
+		Record: replication.Record{Epoch: 1, Revision: 1, Primary: "db-0"}, Role: replication.RoleReplica,
+		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: leader.port,
+	})
 	replica.until(t, "the replica waits until the primary leads", func() bool {
 		return strings.Contains(replica.agent.Status().Message, "it does not lead yet")
 	})
@@ -35,9 +35,7 @@ func TestAReplicaFollowsItsPrimaryToAnotherAddressMysqld(t *testing.T) {
 	moved := *replica.agent.Status().Assignment
 	moved.SourceAddress = "127.0.0.2"
 	moved.Record.Revision++
-	if err := replica.agent.Assign(moved); err != nil {
-		t.Fatal(err)
-	}
+	replica.obeys(t, moved)
 	reader := replica.open(t, "root", "root's", nil, ca)
 	host := func() (found string) {
 		const query = "SELECT host FROM performance_schema.replication_connection_configuration"

@@ -14,14 +14,10 @@ import (
 // follow makes the member a replica of another one.
 func (m *realMember) follow(t *testing.T, primary *realMember, revision int64) {
 	t.Helper()
-	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
-	order := replication.Assignment{
-		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0"},
-		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: primary.port,
-	}
-	if err := m.agent.Assign(order); err != nil {
-		t.Fatal(err)
-	}
+	m.obeys(t, replication.Assignment{
+		Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0"}, Role: replication.RoleReplica,
+		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: primary.port,
+	})
 }
 
 // admits sets a password of at most 32 characters for the replication account, which is what a replica can use, and waits until this
@@ -105,6 +101,7 @@ func TestACopyLacksRowsMysqld(t *testing.T) {
 	replica.isCopied(t)
 	replica.follow(t, primary, 2)
 	replica.until(t, "it replicates", func() bool {
+		replica.obeysAgain(t)
 		if !replica.saysSoFirst() {
 			t.Fatal("the replica replicates, but has not reported the tables without rows")
 		}
