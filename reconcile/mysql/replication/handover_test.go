@@ -191,3 +191,62 @@ func TestDecideAdoptsMembersWhoseSuccessorWasBeingChosen(t *testing.T) {
 	older := func(_ *testing.T, s *Status) { s.ServerUUID = uuidA }
 	wantNote(t, back.hears(0, StateWaiting, holding(under), has("A:1-8"), older), ReasonAdoptionBlocked, true, "db-0", "restore")
 }
+
+// empty gives all members that answer no transaction at all.
+func empty(s *story) *story {
+	for _, member := range s.c.Members {
+		if member.Status != nil {
+			member.Status.Executed, member.Status.Received = GTIDSet{}, GTIDSet{}
+		}
+	}
+	return s
+}
+
+// TestAClusterWithoutATransactionIsTakenOver: no client has written yet. Members that have nothing have everything that there is.
+func TestAClusterWithoutATransactionIsTakenOver(t *testing.T) {
+	t.Parallel()
+	whole := []string{"db-0", "db-1", "db-2"}
+	chosen := Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}
+	for what, told := range map[string]struct {
+		story *story
+		want  Record
+	}{
+		"its mysqld has crashed":           {crashedPrimary(t, 3, 1), fencing(1, whole...)},
+		"its mysqld does not start":        {downPrimary(t, 3, 1), fencing(1, whole...)},
+		"nothing answers for it":           {unreachable(t, 3, 1, UnheardLeast), leased(fencing(1, whole...))},
+		"its volume is lost":               {lostPrimary(t, 3, 1), fencing(1, whole[1:]...)},
+		"the members are fenced":           {fencedFromDown(t, 3, 1), chosen},
+		"without the volume of the former": {fenced(t, 3, 1), chosen},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			wantRecord(t, empty(told.story), told.want)
+		})
+	}
+}
+
+// TestATakeoverPromisesOnlyWhatTheOthersHold: the other replica has received less than the one that takes over. Until it has all of it, the
+// next primary cannot be replaced in turn.
+func TestATakeoverPromisesOnlyWhatTheOthersHold(t *testing.T) {
+	t.Parallel()
+	whole, two := []string{"db-0", "db-1", "db-2"}, []string{"db-1", "db-2"}
+	ahead := fencedFromDown(t, 3, 1).hears(2, StateCatchingUp, stopped(fencing(1, whole...)), has("A:1-12"))
+	chosen := Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: two}
+	wantRecord(t, ahead, chosen)
+
+	leads := func(replica string) *story {
+		s := wanting(t, 3).scaled(3).silent(0)
+		s.c.Record = chosen
+		return s.hears(2, StateWriting, has("A:1-12"), enforces(1, 1), wasPrimary).hears(1, StateReplicating, has(replica), acking)
+	}
+	wantRecord(t, leads("A:1-11"), chosen)
+	failed := leads("A:1-11").hears(2, StateStarting, has("A:1-12"), down)
+	wantRecord(t, failed, chosen)
+	wantNote(t, failed, ReasonPrimaryDown, false, "db-2", "no replica takes over", "on the primary alone")
+
+	kept := chosen
+	kept.RequiredAcks = 1
+	wantRecord(t, leads("A:1-12"), kept)
+	again := leads("A:1-12").with(func(c *Cluster) { c.Record = kept }).hears(2, StateStarting, has("A:1-12"), down)
+	wantRecord(t, again, Record{Epoch: 3, Revision: 4, FormerPrimary: "db-2", InSync: two, RequiredAcks: 1})
+}
