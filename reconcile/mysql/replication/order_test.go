@@ -194,6 +194,37 @@ func TestDecideSaysSomethingElseOnlyInALaterRevision(t *testing.T) {
 	})
 }
 
+// TestReplicasLeaveTheFormerPodOfTheirPrimary: it was deleted by force, and its mysqld may run on with replicas connected to it. The next
+// Pod of this name has another address. The replicas are told in a later revision, so that nothing late brings them back, and the next
+// mysqld is confirmed for this start only.
+func TestReplicasLeaveTheFormerPodOfTheirPrimary(t *testing.T) {
+	t.Parallel()
+	const next = "10.0.0.9"
+	s := healthy(t, 3, 1).accepted()
+	s.c.Members[0].Address = next
+	s.hears(0, StateWaiting, wasPrimary, func(_ *testing.T, now *Status) { now.Boot = "another" })
+	want := s.c.Record
+	want.Revision++
+	wantRecord(t, s, want)
+	s.c.Record = want
+	got := Decide(s.c).Assignments
+	if primary := got["db-0"]; primary.Role != RolePrimary || primary.Boot != "another" {
+		t.Errorf("the primary is assigned %+v", primary)
+	}
+	for _, name := range []string{"db-1", "db-2"} {
+		told := got[name]
+		if told.SourceAddress != next || told.Record.Revision != want.Revision {
+			t.Errorf("%s is assigned %+v", name, told)
+		}
+		replica := member(t).asReplica().acknowledging().following()
+		replica.local.Assignment.SourceAddress = told.SourceAddress
+		replica.local.Server.ReplicaAcks, replica.local.Server.Channel.AckActive = true, true
+		if step := NextStep(replica.local); step.Verb != VerbStopReceiver {
+			t.Errorf("%s acknowledges to the former Pod, and its next step is %+v", name, step)
+		}
+	}
+}
+
 // lastTold is the last assignment of the story's record that a member accepted.
 func lastTold(a Assignment) saying {
 	return func(_ *testing.T, s *Status) {
