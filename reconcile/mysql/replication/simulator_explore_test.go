@@ -70,8 +70,14 @@ func (e explored) explore(t *testing.T) {
 // healthy returns a cluster at full strength with some rows.
 func (e explored) healthy(t *testing.T) *world {
 	t.Helper()
+	return e.among(t, e.replicas)
+}
+
+// among returns the same in a world that may have more members later.
+func (e explored) among(t *testing.T, members int) *world {
+	t.Helper()
 	w := newWorld(e.seed)
-	w.members = w.members[:e.replicas]
+	w.members = w.members[:members]
 	w.replicas, w.isPair, w.policy, w.isolated.isLikely = e.replicas, false, e.policy, false
 	w.prompt, w.patience, w.shortLease, w.longLease = 5, 3, 4, 8
 	for n := range 300 {
