@@ -295,6 +295,19 @@ func TestOrdinalOfAName(t *testing.T) {
 	}
 }
 
+// TestTheAgentOutlivesMysqld: kubelet stops sidecars after the other containers, so the agent can close mysqld and report how it ends.
+func TestTheAgentOutlivesMysqld(t *testing.T) {
+	t.Parallel()
+	spec := renderSet(t, aCluster(2)).Spec.Template.Spec
+	last := spec.InitContainers[len(spec.InitContainers)-1]
+	if last.Name != ContainerAgent || last.RestartPolicy == nil || *last.RestartPolicy != corev1.ContainerRestartPolicyAlways {
+		t.Errorf("the last init container is %s, with the restart policy %v; want the agent as a sidecar", last.Name, last.RestartPolicy)
+	}
+	if len(spec.Containers) != 1 || spec.Containers[0].Name != ContainerMysqld {
+		t.Errorf("the containers are %+v, want mysqld alone: kubelet stops all of them at once", spec.Containers)
+	}
+}
+
 func TestServicesRoute(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(3)
