@@ -385,6 +385,39 @@ func TestALookAtAPrimaryHoldsForItsEpoch(t *testing.T) {
 	}
 }
 
+// TestPublishReportsAllThatAMemberHas: a channel that was set up again has received nothing yet. What the member executed before counts all
+// the same, or no member could take over soon after another one.
+func TestPublishReportsAllThatAMemberHas(t *testing.T) {
+	t.Parallel()
+	set := func(text string) replication.GTIDSet {
+		t.Helper()
+		found, err := replication.ParseGTIDSet(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	const primary, before = "4e11fa47-71ca-11e1-9e33-c80aa9429562", "5e11fa47-71ca-11e1-9e33-c80aa9429562"
+	for name, test := range map[string]struct{ executed, retrieved, want string }{
+		"nothing":                        {"", "", ""},
+		"the channel was set up again":   {before + ":1-9", "", before + ":1-9"},
+		"some of it is not applied":      {primary + ":1-7", primary + ":5-9", primary + ":1-9"},
+		"it follows the second primary":  {before + ":1-9," + primary + ":1-2", primary + ":1-3", before + ":1-9," + primary + ":1-3"},
+		"nothing that came is applied":   {"", primary + ":1-3", primary + ":1-3"},
+		"all that it received is there":  {primary + ":1-9", primary + ":4-9", primary + ":1-9"},
+		"a gap of the second one's logs": {before + ":1-9", primary + ":2-3", before + ":1-9," + primary + ":2-3"},
+	} {
+		member := newAgent(t, newLayout(t), memberState())
+		observed := someObservation()
+		observed.Server.Executed, observed.Server.Channel.Retrieved = set(test.executed), set(test.retrieved)
+		local := member.localView(observed)
+		member.publish(observed, local, replication.NextStep(local), followed{})
+		if got := member.Status().Received; !got.Equal(set(test.want)) {
+			t.Errorf("%s: it reports that it has %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 func TestPublishReportsWhetherAReplicaMayStillAcknowledge(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
