@@ -108,6 +108,52 @@ func TestHangingRequestsDelayNoUrgentPass(t *testing.T) {
 	}
 }
 
+// The Lease is renewed although all other requests hang: a leader that cannot renew it ends, and no operator decides for a while.
+func TestHangingRequestsDelayNoLease(t *testing.T) {
+	t.Parallel()
+	arrived, end := make(chan struct{}, 1000), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		if !strings.Contains(request.URL.Path, "/leases/") {
+			arrived <- struct{}{}
+			<-end
+		}
+		answer.Header().Set("Content-Type", "application/json")
+		_, _ = answer.Write([]byte(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"x"}}`))
+	}))
+	t.Cleanup(server.Close)
+	const slots = 4
+	m, err := New(Config{Rest: &rest.Config{Host: server.URL}, MaxRequests: slots, LeaderElect: true, LeaseNamespace: "home", Identity: "us"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := rest.HTTPClientFor(m.rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	t.Cleanup(group.Wait)
+	t.Cleanup(func() { close(end) })
+	for _, resource := range []string{"pods", "services"} {
+		for range 2 * slots {
+			group.Go(func() { ask(t, others, http.MethodGet, server.URL+"/api/v1/namespaces/a/"+resource+"/x") })
+		}
+	}
+	for range slots {
+		<-arrived
+	}
+	leases, err := m.leases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounded, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 2 * slots {
+		if _, _, err := m.lock(leases).Get(bounded); err != nil {
+			t.Fatalf("the Lease waits for others: %v", err)
+		}
+	}
+}
+
 // If all writes hang, reads still succeed.
 func TestHangingWritesDelayNoReads(t *testing.T) {
 	t.Parallel()
