@@ -58,6 +58,9 @@ func TestAReplicaKnowsWhenItHeardItsPrimaryMysqld(t *testing.T) {
 		t.Errorf("the primary sends a heartbeat every second, and the replica has heard nothing for %s", before)
 	}
 	follows()
+	if silent := replica.agent.Status().SourceSilentFor; silent >= away {
+		t.Errorf("the primary sends a heartbeat every second, and the replica reports that it has got nothing for %s", silent)
+	}
 
 	hung := leader.pid(t)
 	t.Cleanup(func() { _ = syscall.Kill(hung, syscall.SIGCONT) })
@@ -65,6 +68,9 @@ func TestAReplicaKnowsWhenItHeardItsPrimaryMysqld(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-time.After(away)
+	if silent := replica.agent.Status().SourceSilentFor; silent < away-1500*time.Millisecond {
+		t.Errorf("the primary has hung for %s, and the replica reports that it has got nothing for %s", away, silent)
+	}
 	if before := stops("the primary hangs", true); before < away-100*time.Millisecond {
 		t.Errorf("the primary has hung for %s, and the replica has heard nothing for %s", away, before)
 	}
