@@ -84,3 +84,62 @@ func TestHollowTransactionsMysqld(t *testing.T) {
 		return status.State == replication.StateErrant && status.Hollow.Count() == 1
 	})
 }
+
+// optimize makes a transaction without rows, which waits on a replica while a client there reads the table.
+const optimize = "OPTIMIZE TABLE mysql.time_zone"
+
+// received is a replica that has received this transaction and others from its primary, and not applied them, when it crashes. Another
+// member, which lacks them, is the primary then.
+func received(t *testing.T, others ...string) (replica, next *realMember) {
+	t.Helper()
+	ca := newAuthority(t)
+	leader, replica, next := startRealMember(t, ca), startRealMember(t, ca), startRealMember(t, ca)
+	leader.leads(t, 1, 0)
+	replica.follows(t, leader)
+	reader, err := replica.open(t, "root", "root's", nil, ca).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	for _, statement := range []string{"BEGIN", "SELECT COUNT(*) FROM mysql.time_zone"} {
+		if _, err := reader.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute(t, leader.open(t, "root", "root's", nil, ca), append([]string{optimize}, others...)...)
+	replica.until(t, "the replica has received all", func() bool { return replica.agent.Status().Received.Count() == int64(len(others)+1) })
+	fence(t, replica)
+	replica.until(t, "the replica receives no more", func() bool { return replica.agent.Status().ObservedUnder.Epoch == 2 })
+	replica.crashes(t)
+	replica.until(t, "the replica answers", func() bool { return replica.agent.Status().State != replication.StateStarting })
+	if status := replica.agent.Status(); !status.Executed.Empty() || status.Received.Count() != int64(len(others)+1) {
+		t.Fatalf("the replica has applied %q of %s, so this test proves nothing", status.Executed, status.Received)
+	}
+	record := replication.Record{Epoch: 2, Revision: 9, Primary: "db-0", Joining: []string{"db-1"}}
+	next.obeys(t, replication.Assignment{Record: record, Role: replication.RolePrimary})
+	next.until(t, "the next primary takes writes", func() bool { return next.agent.Status().State == replication.StateWriting })
+	return replica, next
+}
+
+// TestHollowTransactionsThatAreOnlyReceivedMysqld: the replica applies them, its agent reads them in the binary log, and the replica
+// follows its new primary.
+func TestHollowTransactionsThatAreOnlyReceivedMysqld(t *testing.T) {
+	t.Parallel()
+	replica, next := received(t, "FLUSH STATUS", "ANALYZE TABLE mysql.user")
+	replica.follows(t, next)
+	replica.until(t, "the replica reports the hollow transactions", func() bool { return replica.agent.Status().Hollow.Count() == 3 })
+	replica.matches(t, next)
+}
+
+// TestAWriteThatIsOnlyReceivedMysqld: the replica applies it, still has it, and waits for a user.
+func TestAWriteThatIsOnlyReceivedMysqld(t *testing.T) {
+	t.Parallel()
+	replica, next := received(t, "CREATE DATABASE shop", "FLUSH STATUS")
+	replica.obeys(t, replication.Assignment{
+		Record: next.agent.Status().Held, Role: replication.RoleReplica, SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: next.port,
+	})
+	replica.until(t, "it knows that one of them is a write", func() bool {
+		status := replica.agent.Status()
+		return status.State == replication.StateErrant && status.Executed.Count() == 3 && status.Hollow.Count() == 2
+	})
+}

@@ -29,3 +29,14 @@ func Errant(has GTIDSet, source Source) GTIDSet {
 func errantMessage(errant GTIDSet, primary string) string {
 	return fmt.Sprintf("has %d transactions that the primary %s does not have: %s; it serves no clients until that is resolved", errant.Count(), primary, errant)
 }
+
+// applyErrant is the step of a member that has received something that its primary does not have, and that does not receive any more. It
+// applies all that it has received: only then can its agent read in the binary log whether that changes rows (ToInspect). Nothing is lost
+// by that. What the member has remains the same, and the operator counts what is received like what is applied.
+func applyErrant(a Assignment, server Server, errant GTIDSet) Step {
+	step := drain(server, StateErrant)
+	if step.State == StateErrant {
+		step.Message = errantMessage(errant, a.Record.Primary) + " (" + step.Message + ")"
+	}
+	return step
+}

@@ -67,12 +67,12 @@ func followStep(a Assignment, local Observed) Step {
 	if step, isDue := acknowledgeStep(local); a.Acknowledge && isDue {
 		return step
 	}
-	server, channel := local.Server, local.Server.Channel
+	channel := local.Server.Channel
 	switch {
 	case channel.SQLErrno != 0:
 		return brokenApplier(channel)
 	case channel.IO == "No":
-		return receiveAgain(a, server)
+		return receiveAgain(a, local)
 	case channel.IO != "Yes":
 		return reconnectStep(channel, local)
 	case channel.SQL != "Yes":
@@ -96,10 +96,14 @@ func acknowledgeStep(local Observed) (step Step, isDue bool) {
 	return Step{Verb: VerbRestartReceiver, State: StateReplicating, Message: "reconnects to acknowledge commits"}, true
 }
 
-// receiveAgain returns the step of a replica that applies and does not receive.
-func receiveAgain(a Assignment, server Server) Step {
-	channel := server.Channel
+// receiveAgain returns the step of a replica that applies and does not receive. If it has received something that its primary does not
+// have, it stops, and the agent compares it with the primary again (attachStep). What a user wrote on a replica that runs stops nothing.
+func receiveAgain(a Assignment, local Observed) Step {
+	server, channel := local.Server, local.Server.Channel
+	errant := local.currentErrant().Subtract(local.Hollow).Both(channel.Retrieved)
 	switch {
+	case !errant.Empty():
+		return applyErrant(a, server, errant)
 	case channel.IOErrno == 0 || isConnectError(channel.IOErrno):
 		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from " + a.Record.Primary + " again"}
 	case channel.unapplied(server.Executed):

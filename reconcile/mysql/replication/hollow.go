@@ -10,7 +10,8 @@ import (
 // must not count in decisions that rely on a member's transactions, and must not be taken for a write:
 //
 //   - The agent judges by what is in its own binary log (reconcile/mysql/mysqld/logbook.go), as soon as the member has transactions of its
-//     own (ToInspect). A transaction that it does not understand, or does not find, is not hollow.
+//     own (ToInspect). A transaction that it does not understand, or does not find, is not hollow. What the member has only received, it
+//     applies first (applyErrant).
 //   - The member continues to replicate and to serve (markErrant, attachStep). It reports its hollow transactions that are missing on its
 //     primary.
 //   - The operator asks the primary to commit empty transactions with those GTIDs (Matching), so that both have the same set again.

@@ -70,6 +70,52 @@ func TestAReplicaThatRestartsWhileItsTransactionIsMatched(t *testing.T) {
 	})
 }
 
+// TestWhatIsOnlyReceivedIsAppliedAndThenJudged: a replica received B:1 from a former primary, and has restarted before it applied that. It
+// cannot tell yet whether B:1 changes rows, and the new primary does not have it.
+func TestWhatIsOnlyReceivedIsAppliedAndThenJudged(t *testing.T) {
+	t.Parallel()
+	// restarted is the replica after a restart. The new primary has the address of the former one, or another.
+	restarted := func() *scene {
+		return member(t).asReplica().following().stopped().received("A:1-10,B:1").source("A:1-20", "")
+	}
+	another := func(l *Observed) { l.Server.Channel.SourceHost = "10.0.0.2" }
+	applies := func(l *Observed) { l.Server.Channel.SQL = "Yes" }
+	applied := func(l *Observed) { l.Server.Executed = gtids(t, "A:1-10,B:1") }
+	unasked := func(l *Observed) { l.Known, l.Errant, l.Source = l.Source, gtids(t, "B:1"), nil }
+	tellSteps(t, map[string]stepStory{
+		"it applies what it received, and receives no more": {
+			scene: restarted(), verb: VerbApplyReceived, state: StateErrant, says: "resolved (applies what it received)"},
+		"also if the new primary has another address": {
+			scene: restarted().with(another), verb: VerbApplyReceived, state: StateErrant},
+		"it waits for the applier": {
+			scene: restarted().with(applies), verb: VerbNone, state: StateErrant},
+		"also if it could not ask the primary again": {
+			scene: restarted().with(applies).with(unasked), verb: VerbNone, state: StateErrant},
+		"and with the other address": {
+			scene: restarted().with(another).with(applies), verb: VerbNone, state: StateErrant},
+		"all is applied, and not judged yet: it does not follow": {
+			scene: restarted().with(applies).with(applied), verb: VerbStopReplica, state: StateErrant},
+		"nor at the other address": {
+			scene: restarted().with(another).with(applies).with(applied), verb: VerbNone, state: StateErrant},
+		"B:1 changes no row: it follows": {
+			scene: restarted().with(applied).judged("B:1"), verb: VerbStartReplica, state: StateCatchingUp},
+		"also if its applier runs": {
+			scene: restarted().with(applies).with(applied).judged("B:1"), verb: VerbStartReplica, state: StateCatchingUp},
+		"and at the other address": {
+			scene: restarted().with(another).with(applies).with(applied).judged("B:1"), verb: VerbTurnToSource, state: StateCatchingUp},
+		"B:1 has rows: a user must decide": {
+			scene: restarted().with(applied), verb: VerbNone, state: StateErrant, says: uuidB + ":1"},
+		"what cannot be applied needs a user, too": {
+			scene: restarted().with(func(l *Observed) { l.Server.Channel.SQLErrno = 1062 }), verb: VerbNone, state: StateBroken},
+		"no copy replaces it before it is judged": {
+			scene: restarted().source("A:1-90", "A:1-50"), verb: VerbApplyReceived, state: StateErrant},
+		"then a copy may": {
+			scene: restarted().source("A:1-90", "A:1-50").with(applied).judged("B:1"), verb: VerbClone, state: StateCloning, needsCopy: true},
+		"what a user wrote here while it replicated does not stop it": {
+			scene: restarted().received("A:1-10").with(applies).with(applied).with(unasked), verb: VerbStartReplica, state: StateErrant},
+	})
+}
+
 func TestAMemberTellsTheHollowOnesThatItsPrimaryLacks(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

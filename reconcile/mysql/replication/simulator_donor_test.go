@@ -100,27 +100,6 @@ func (w *world) finishCopy(m *simulated) {
 	}
 }
 
-// rebuildCopies simulates a user who gives a member a new volume, if all that it has alone changes no row, and the operator does not match
-// it on the primary: the member has only received it, or is a copy of the one that made it (ADR 32). So it cannot tell that it is hollow.
-func (w *world) rebuildCopies() {
-	primary := w.named(w.record.Primary)
-	for _, m := range w.members {
-		if primary == nil || !w.losesOften || m.agent.status.State != StateErrant {
-			continue
-		}
-		if alone := m.vol.has().without(primary.logged()); alone.without(w.hollow).empty() && !m.logs(alone) {
-			w.say("%s: a user gives it a new volume", m.name)
-			m.loseData(w.life)
-			m.address = ""
-		}
-	}
-}
-
-// logs reports whether one of these transactions is in the member's binary log, where its agent can read it.
-func (m *simulated) logs(some transactions) bool {
-	return slices.ContainsFunc(m.vol.binlog, some.has)
-}
-
 // followsSource is what an agent forgets when its member gets a source.
 func (m *simulated) followsSource() { m.agent.tried, m.vol.copiedFrom = nil, "" }
 

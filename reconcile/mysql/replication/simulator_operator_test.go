@@ -326,9 +326,6 @@ func (w *world) settle() {
 		if n == repair {
 			w.repair()
 		}
-		if n == 300 {
-			w.rebuildCopies()
-		}
 		w.round()
 		blocked := w.isReplaced && w.replicas == len(w.members) && w.note != nil &&
 			(w.note.Reason == ReasonAdoptionBlocked || w.note.Reason == ReasonPrimaryDataLost && w.record.RequiredAcks == 0)

@@ -174,7 +174,7 @@ func nextStep(local Observed) Step {
 }
 
 // NeedsSource reports whether the next step depends on what the primary has. That is so for a replica whose replication does not run, for
-// one that runs and has transactions of unknown origin, and for one that may connect again.
+// one that runs and has transactions of unknown origin, and for one that may connect again, or whose receiver may start again.
 func NeedsSource(local Observed) bool {
 	if local.Assignment == nil || local.Assignment.Role != RoleReplica || local.Assignment.Record.Primary == "" || !local.Server.SuperReadOnly {
 		return false
@@ -183,7 +183,8 @@ func NeedsSource(local Observed) bool {
 	if !channel.running() || !channel.follows(*local.Assignment) {
 		return true
 	}
-	return local.Reconnects() || channel.IO == "Yes" && (local.IsForgetful || local.Known == nil || !errantNotPending(local.Server, *local.Known).Empty())
+	isConnecting := channel.IO != "Yes" && channel.IO != "No"
+	return local.Reconnects() || !isConnecting && (local.IsForgetful || local.Known == nil || !errantNotPending(local.Server, *local.Known).Empty())
 }
 
 // unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits for the operator.
@@ -307,6 +308,8 @@ func attachStep(a Assignment, local Observed) Step {
 	}
 	errant = errant.Subtract(local.Hollow)
 	switch {
+	case !errant.Subtract(server.Executed).Empty():
+		return applyErrant(a, server, errant)
 	case !errant.Empty():
 		return errantStep(a, local, errant)
 	case isCopied:
