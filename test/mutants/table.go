@@ -6,10 +6,13 @@ const (
 	neverSo = "if false {"
 )
 
+// loss is the file with the rules about primaries that are down, or without their data.
+const loss = "loss.go"
+
 // mutants are the rules that are broken, each in one place.
 func mutants() []mutant {
 	var all []mutant
-	for _, some := range [][]mutant{promises(), takeovers(), leases(), orders(), members(), donors(), dataOfFormerPrimaries(), adoption()} {
+	for _, some := range [][]mutant{promises(), takeovers(), leases(), orders(), members(), reopenings(), donors(), dataOfFormerPrimaries(), adoption()} {
 		all = append(all, some...)
 	}
 	return all
@@ -59,9 +62,9 @@ func takeovers() []mutant {
 		{"a lost primary counts as in sync", file, "decision.Record.InSync = removed(decision.Record.InSync, c.Record.Primary)", "decision.Record.InSync = removed(decision.Record.InSync, \"\")"},
 		{"what one member alone has made spreads", file, "if len(members) > 1 && !own.Empty() {", neverSo},
 		{"a member is chosen that lacks something", "appoint.go", "if member.Status.Received.Contains(all) {\n\t\t\tholders", "if !all.Empty() {\n\t\t\tholders"},
-		{"a crashed primary is replaced by the last replica", "loss.go", "len(c.witnesses(answers)) > c.Record.RequiredAcks\n", "len(c.witnesses(answers)) >= c.Record.RequiredAcks\n"},
-		{"an empty primary continues", "loss.go", "primary.Status.Origin.unused() && len(record.InSync) > 0", "false"},
-		{"a primary that went back in time continues", "loss.go", "if !lacks.Empty() {\n\t\t\treturn lacks, replica.Name", "if false {\n\t\t\treturn lacks, replica.Name"},
+		{"a crashed primary is replaced by the last replica", loss, "len(c.witnesses(answers)) > c.Record.RequiredAcks\n", "len(c.witnesses(answers)) >= c.Record.RequiredAcks\n"},
+		{"an empty primary continues", loss, "primary.Status.Origin.unused() && len(record.InSync) > 0", "false"},
+		{"a primary that went back in time continues", loss, "if !lacks.Empty() {\n\t\t\treturn lacks, replica.Name", "if false {\n\t\t\treturn lacks, replica.Name"},
 		{"a forced primary leaves no mark", "force.go", "ForcedEpoch: c.Record.Epoch}.after", "ForcedEpoch: c.Record.ForcedEpoch}.after"},
 		{"the next primary removes the mark", file, "ForcedEpoch: c.Record.ForcedEpoch}.after", "ForcedEpoch: 0}.after"},
 	}
@@ -101,7 +104,7 @@ func orders() []mutant {
 func members() []mutant {
 	const file = "step.go"
 	return []mutant{
-		{"a primary opens after a restart without the operator", file, "case server.isClosed() && a.Boot != local.Boot:", never},
+		{"a primary opens after a restart without the operator", file, "case server.isClosed() && a.Boot != local.Boot && !local.reopens():", never},
 		{"a new primary drops its relay log", file, "if server.Channel.running() || server.Channel.unapplied(server.Executed) {\n\t\treturn drain(server, StatePromoting)", "if server.Channel.running() {\n\t\treturn drain(server, StatePromoting)"},
 		{"a new source replaces a relay log that is not applied", file, "case channel.unapplied(server.Executed) && channel.SQL == \"Yes\":\n\t\treturn Step{Verb: VerbNone", "case false:\n\t\treturn Step{Verb: VerbNone"},
 		{"a replica that may not acknowledge does", file, "case !a.Acknowledge && server.mayAcknowledge():", never},
@@ -115,6 +118,22 @@ func members() []mutant {
 		{"what a primary has in progress is errant on its replicas", "errant.go", ".WithoutServer(source.ServerUUID)", ""},
 		{"a member that has lost its own transactions follows", file, "isCopied := local.Origin == OriginFresh || hasLostOwn ||", "isCopied := local.Origin == OriginFresh || hasLostOwn && false ||"},
 		{"a stopped applier does not keep a relay log", "follow.go", "if server.Channel.SQL != \"Yes\" || server.Channel.ByPosition", "if server.Channel.ByPosition"},
+	}
+}
+
+// reopenings are when a crashed primary opens by its replicas.
+func reopenings() []mutant {
+	const file = "reopen.go"
+	return []mutant{
+		{"a crashed primary opens before replicas acknowledge", file, "case !s.Acknowledged:", never},
+		{"a crashed primary opens without a lease of its replicas", file, "case !s.IsHeard:", never},
+		{"a crashed primary opens that needs no lease", file, "order.Lease >= acks && order.LeaseSeconds > 0", "true"},
+		{"a crashed primary opens where nothing is promised", file, "return acks > 0 && order.Acks", "return order.Acks"},
+		{"a crashed primary opens under any record", file, "|| order.Record.Version() != o.Under {", "{"},
+		{"a crashed primary opens that lacks what it had", file, "l.Server.Executed.Contains(l.Opened.Executed) &&", ""},
+		{"a primary opens by its replicas after any start", file, "return l.IsReopening && isSame", "return isSame"},
+		{"what a crashed primary commits for its replicas is a loss of data", loss, " || status.Reopens() {", " {"},
+		{"another member is adopted while a primary opens", "appoint.go", " || status.Reopens()\n", "\n"},
 	}
 }
 

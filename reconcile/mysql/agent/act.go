@@ -47,6 +47,9 @@ func (a *Agent) verbs(ctx context.Context, step replication.Step, local replicat
 		replication.VerbAcceptWrites: func(bounded context.Context) error {
 			return a.acceptWrites(bounded, *local.Assignment, a.replicated(ctx, local))
 		},
+		replication.VerbReopen: func(bounded context.Context) error {
+			return a.reopen(bounded, *local.Assignment, a.replicated(ctx, local))
+		},
 		replication.VerbEnforceAcks: func(bounded context.Context) error { return a.local.EnforceAcks(bounded, local.Assignment.Acks) },
 		replication.VerbPointToSource: func(bounded context.Context) error {
 			return a.changeSource(bounded, *local.Assignment, a.local.PointToSource)

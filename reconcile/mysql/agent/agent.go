@@ -70,7 +70,11 @@ type Agent struct {
 	// looks at scheduled events again. Only the loop uses these.
 	barrier      *barrier
 	replicaStart string
-	eventsNext   time.Time
+	// opened is what mysqld had when the loop last saw it take writes, reopening the start that may open by its replicas. Only the loop uses
+	// both.
+	opened     replication.Opened
+	reopening  reopening
+	eventsNext time.Time
 	// eventsFailure is why an event could not be enabled the last time; empty if none failed.
 	eventsFailure string
 	// cannotSetAside reports whether the last attempt to set transactions aside failed. Only the loop uses it.
@@ -247,12 +251,15 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		return lookEvery
 	}
 	a.recordReplaced(observed, under)
+	a.beginReopening()
 	local := a.localView(observed)
+	a.viewReopening(&local, under)
 	if replication.NeedsSource(local) {
 		local.Source = a.lookAtSource(ctx, local)
 	}
 	local.Hollow = a.judge(ctx, local)
 	step := replication.NextStep(local)
+	a.sees(step, local, under)
 	a.pace = a.pace.with(time.Now(), local, a.ear, step.Verb)
 	a.learn(local, step)
 	a.remember(local)

@@ -62,8 +62,7 @@ const (
 )
 
 // limits returns for how long the start is held: if the operator says nothing, and in all. An operator that runs says something within a
-// second. Without one, this primary could not take writes after its start either. If the supervisor holds the start, its own limit is
-// longer.
+// second. Without one, this primary can open only by its replicas. If the supervisor holds the start, its own limit is longer.
 func (h heldStart) limits() (news, end time.Duration) {
 	switch {
 	case h.isFirst:
@@ -124,6 +123,7 @@ func (a *Agent) mindHeldStart(ctx context.Context) {
 			return
 		}
 	case holdStarts:
+		a.prepareReopening()
 	}
 	if err := a.endHold(ctx); err != nil {
 		a.log.Info("cannot order the supervisor to start mysqld", "error", err.Error())

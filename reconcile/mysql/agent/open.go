@@ -17,20 +17,24 @@ func (a *Agent) openFor(ctx context.Context, order replication.Assignment, repli
 	areAllowed := a.receivers.are(a.start, allowed)
 	a.receivers.known = areAllowed
 	return a.local.AcceptWrites(ctx, mysqld.Opening{
-		Acks: order.Acks, Receivers: ordinalsOf(allowed), AreAllowed: areAllowed,
-		Permit: func(ctx context.Context) error {
-			if !a.stillLeads(order) {
-				return errors.New("the operator has assigned another role meanwhile")
-			}
-			if err := a.leaseToOpen(ctx, order); err != nil {
-				return err
-			}
-			return a.announceOpen(ctx)
-		},
+		Acks: order.Acks, Receivers: ordinalsOf(allowed), AreAllowed: areAllowed, Permit: a.permit(order, a.leaseToOpen),
 		NotAllowed: a.notAllowed,
 		Allowed:    func() { a.hasAllowed(allowed) },
 		Replicated: replicated,
 	})
+}
+
+// permit returns what checks that mysqld may open for this assignment, with a lease.
+func (a *Agent) permit(order replication.Assignment, getLease func(context.Context, replication.Assignment) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if !a.stillLeads(order) {
+			return errors.New("the operator has assigned another role meanwhile")
+		}
+		if err := getLease(ctx, order); err != nil {
+			return err
+		}
+		return a.announceOpen(ctx)
+	}
 }
 
 // stillLeads reports whether the member's assignment is still to be the primary of this epoch.

@@ -56,10 +56,10 @@ func (a *Agent) follows() followed {
 }
 
 // allowReceivers makes mysqld allow the members that the assignment allows to follow it, and no others. It reports whether it changed that.
-// mysqld starts with all of them locked out.
+// mysqld starts with all of them locked out, unless it may open by them (prepareReopening).
 func (a *Agent) allowReceivers(ctx context.Context, local replication.Observed) (changed bool) {
 	if local.Assignment == nil || local.Assignment.Role != replication.RolePrimary || local.Server.SuperReadOnly {
-		a.receivers.known = false
+		a.receivers.known = a.receivers.known && a.isReopening(local.Assignment)
 		return false
 	}
 	allowed := local.Assignment.Receivers()

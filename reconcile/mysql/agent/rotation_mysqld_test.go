@@ -104,7 +104,7 @@ func (m *realMember) start(t *testing.T) {
 	t.Helper()
 	command := rootfs.Mysqld(t.Context(), m.rootfs, "--defaults-file="+m.layout.serverConfig())
 	supervised := supervisor.Supervisor{
-		Command: command.Args, RunDir: m.layout.Run, Log: t.Output(), Wait: waitFor, CloseTimeout: time.Minute,
+		Command: command.Args, RunDir: m.layout.Run, Log: t.Output(), Wait: waitFor, Heard: heardHere, CloseTimeout: time.Minute,
 		Attributes: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
 	m.signals, m.exited = make(chan os.Signal, 1), make(chan error, 1)

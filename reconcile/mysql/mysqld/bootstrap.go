@@ -15,6 +15,8 @@ type Bootstrap struct {
 	Root string
 	// NewData reports whether the data directory has just been made, RestoredData whether it was restored and no member has used it.
 	NewData, RestoredData bool
+	// Receivers are the ordinals of the members that may read the binary log from the start on, as with AllowReceivers.
+	Receivers []int
 }
 
 // ownAccount is one of the operator's accounts as an init_file sets it up. Its grants are the least that its verbs need (manual,
@@ -61,6 +63,18 @@ func receiverAccount(ordinal int) ownAccount {
 	return ownAccount{ReplicationUser(ordinal), "%", "X509", "REPLICATION SLAVE ON *.*", ReplicationUsers, true}
 }
 
+// accounts are the operator's accounts, where Receivers are not locked.
+func (b Bootstrap) accounts() []ownAccount {
+	all := ownAccounts()
+	for _, ordinal := range b.Receivers {
+		unlocked := ReplicationUser(ordinal)
+		for i := range all {
+			all[i].locked = all[i].locked && all[i].user != unlocked
+		}
+	}
+	return all
+}
+
 const (
 	// agentRole has the same privileges as the agent's account. A session keeps the privileges of its active roles. mysqld looks up other
 	// privileges in its privilege tables (MySQL source, Security_context::has_global_grant, check_access), which are locked while a
@@ -93,7 +107,7 @@ func (b Bootstrap) SQL() (string, error) {
 		"SET SESSION sql_log_bin = 0", "SET SESSION sql_mode = ''", "SET NAMES utf8mb4",
 		"DROP USER IF EXISTS '" + ReplicationUsers + "'@'%'", // all members of earlier builds followed with it
 	}
-	for _, account := range ownAccounts() {
+	for _, account := range b.accounts() {
 		name, hash := account.name(), hashes[account.password]
 		lines = append(lines,
 			"CREATE USER IF NOT EXISTS "+name+" "+identifiedAs+hash+" REQUIRE "+account.require+" "+account.lock(),

@@ -1,6 +1,7 @@
 package mysqld
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -130,5 +131,31 @@ func TestBootstrapGrantsTheLeast(t *testing.T) {
 	}
 	if strings.Contains(text, "'"+AgentUser+"'@'%'") {
 		t.Error("other machines can log in to the agent's account")
+	}
+}
+
+// TestBootstrapLocksMembersOut: only those that it names can follow this mysqld when it has started.
+func TestBootstrapLocksMembersOut(t *testing.T) {
+	t.Parallel()
+	for name, allowed := range map[string][]int{"as usual": nil, "the primary opens by its replicas": {1, 8}} {
+		b := bootstrap("secret")
+		b.Receivers = allowed
+		text, err := b.SQL()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ordinal := range mostMembers {
+			account, isAllowed := "'"+ReplicationUser(ordinal)+"'@'%' ", slices.Contains(allowed, ordinal)
+			made := strings.Count(text, account+identifiedAs) == 2 && !strings.Contains(text, account+"IDENTIFIED BY")
+			locks, unlocks := 0, 0
+			for line := range strings.Lines(text) {
+				if strings.Contains(line, account) {
+					locks, unlocks = locks+strings.Count(line, accountLock), unlocks+strings.Count(line, accountUnlock)
+				}
+			}
+			if !made || isAllowed && (locks != 0 || unlocks != 2) || !isAllowed && (locks != 2 || unlocks != 0) {
+				t.Errorf("%s: member %d is locked %d times and unlocked %d times:\n%s", name, ordinal, locks, unlocks, text)
+			}
+		}
 	}
 }

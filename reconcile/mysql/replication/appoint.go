@@ -90,13 +90,14 @@ func newestHeld(members []Member) Record {
 	return newest
 }
 
-// writingPrimary names the primary that takes writes now although the cluster's record is gone: its resource was deleted without its
-// members. It has everything that was ever acknowledged, because every commit is made there. A replica that seems to hold more has received
-// what the primary is about to execute, or was observed later.
+// writingPrimary names the primary that takes writes now, or is about to (Reopens), although the cluster's record is gone: its resource was
+// deleted without its members. It has everything that was ever acknowledged, because every commit is made there. A replica that seems to
+// hold more has received what the primary is about to execute, or was observed later.
 func writingPrimary(held Record, former []Member) string {
 	for _, member := range former {
 		status := member.Status
-		if member.Name == held.Primary && status.State == StateWriting && status.HeldRole == RolePrimary && status.Held.Epoch == held.Epoch {
+		takes := status.State == StateWriting || status.Reopens()
+		if member.Name == held.Primary && takes && status.HeldRole == RolePrimary && status.Held.Epoch == held.Epoch {
 			return member.Name
 		}
 	}

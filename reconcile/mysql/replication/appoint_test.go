@@ -123,6 +123,11 @@ func TestDecideAdoptsRetainedData(t *testing.T) {
 		s := whole(t, 3).hears(1, StateWriting, holding(last), wasPrimary).hears(2, StateReplicating, holding(last), has("A:1-11"))
 		wantRecord(t, s, rec(5, 0, "db-1"))
 	})
+	t.Run("a primary that may open by its replicas stays the primary, although a replica was observed later and holds more", func(t *testing.T) {
+		t.Parallel()
+		s := whole(t, 3).hears(1, StateWaiting, holding(last), wasPrimary, reopening).hears(2, StateReplicating, holding(last), has("A:1-11"))
+		wantRecord(t, s, rec(5, 0, "db-1"))
+	})
 	t.Run("a primary that takes writes on an older record than others have seen is not preferred", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t, 3).hears(0, StateWriting, holding(rec(3, 1, "db-0", "db-1")), wasPrimary).hears(2, StateWaiting, holding(last), has("A:1-11"))
@@ -213,6 +218,7 @@ func TestDecideStandsStillWhenThePrimaryLacksWhatItMade(t *testing.T) {
 		"its mysqld does not answer: its status is from before": behind(StateStarting),
 		"it was confirmed, and may take writes by now":          behind(StateWaiting, func(_ *testing.T, s *Status) { s.Assignment = &Assignment{Role: RolePrimary, Boot: s.Boot} }),
 		"it is about to take writes":                            behind(StatePromoting),
+		"it asks its replicas, and has committed for that":      behind(StateWaiting, reopening),
 		"they have transactions that it did not make":           behind(StateWaiting, is(uuidB)),
 		"it has these transactions in progress":                 behind(StateWaiting, func(t *testing.T, s *Status) { t.Helper(); s.Pending = gtids(t, "A:9-10") }),
 		"it has more than they have":                            behind(StateWaiting, has("A:1-99")),

@@ -162,11 +162,11 @@ func lostItsData(primary Member, record Record) bool {
 func (s Status) confirmed() bool { return s.Assignment != nil && s.Assignment.Boot == s.Boot }
 
 // lostTransactions returns transactions that the primary made and does not have any more, and a replica that has them. It is certain only
-// for a primary that waits to be confirmed, because any other may be writing. What replicas receive is in the primary's binary log on disk
-// before (sync_binlog), so crash recovery brings all of it back.
+// for a primary that waits to be confirmed and commits nothing, because any other may be writing. What replicas receive is in the primary's
+// binary log on disk before (sync_binlog), so crash recovery brings all of it back.
 func (c Cluster) wentBack(primary Member) (lacks GTIDSet, has string) {
 	status := primary.Status
-	if !primary.HasReported() || status.State != StateWaiting || status.Writable || status.confirmed() {
+	if !primary.HasReported() || status.State != StateWaiting || status.Writable || status.confirmed() || status.Reopens() {
 		return GTIDSet{}, ""
 	}
 	for _, replica := range c.replicas() {

@@ -127,6 +127,8 @@ type server struct {
 	receivers []string
 	// copies is the copy that replaces its data.
 	copies copying
+	// reopens means that it was started to open by its replicas.
+	reopens bool
 }
 
 // sidecar is a running agent.
@@ -142,6 +144,7 @@ type sidecar struct {
 	recall     GTIDSet
 	recallHost string
 	judged     transactions
+	opened     Opened
 	since      int
 	shortSince int
 	heard      int
@@ -349,7 +352,7 @@ func (w *world) look(m *simulated) {
 	local := Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: m.vol.origin, Server: w.serverOf(m), CredentialsCurrent: a.pointed,
 		DisconnectedFor: time.Duration(w.clock-a.heard) * time.Second, HeldRole: m.vol.role, Unassigned: time.Duration(w.clock-a.since) * time.Second,
-		IsForgetful: m.mustLookAtSource(),
+		IsForgetful: m.mustLookAtSource(), IsReopening: m.sql.reopens, Opened: a.opened,
 	}
 	if a.assignment != nil && a.assignment.SourceHost == a.knownHost && a.assignment.Record.Epoch == a.knownEpoch {
 		local.Known, local.Errant = a.known, a.errant
@@ -363,6 +366,7 @@ func (w *world) look(m *simulated) {
 		w.recordReplaced(m, &local, under)
 	}
 	step := NextStep(local)
+	m.sees(step, local, under)
 	w.imagine(m, local)
 	if local.Source != nil && local.Source.Err == "" {
 		a.known, a.knownHost, a.knownEpoch, a.errant = local.Source, local.Assignment.SourceHost, local.Assignment.Record.Epoch, step.Errant
@@ -392,7 +396,12 @@ func (w *world) allowReceivers(m *simulated) {
 	if order == nil || order.Role != RolePrimary || !m.writable() || slices.Equal(m.sql.receivers, order.Receivers()) || w.random.IntN(4) == 0 {
 		return
 	}
-	m.sql.receivers = order.Receivers()
+	w.allowOnly(m, order.Receivers())
+}
+
+// allowOnly makes a primary allow these receivers.
+func (w *world) allowOnly(m *simulated, receivers []string) {
+	m.sql.receivers = receivers
 	for _, other := range w.members {
 		if other.vol.source == m.address && !slices.Contains(m.sql.receivers, other.name) {
 			other.sql.connected, other.sql.ackActive = false, false
@@ -525,8 +534,10 @@ func (w *world) act(m *simulated) {
 		order := m.agent.assignment // an agent that has another role by now does not open (Permit)
 		stillLeads := order != nil && order.Role == RolePrimary && order.Record.Epoch == m.agent.view.Assignment.Record.Epoch
 		if stillLeads && w.mayOpen(m, *m.agent.view.Assignment) {
-			w.open(m, m.agent.view.Assignment.Record.RequiredAcks)
+			w.open(m, *m.agent.view.Assignment)
 		}
+	case VerbReopen:
+		w.reopen(m)
 	case VerbSetAside:
 		w.setAside(m, step.SetAside)
 	case VerbClone:
@@ -546,11 +557,15 @@ func (w *world) act(m *simulated) {
 	}
 }
 
-// open lets members follow, and clients write once everything that the member has is acknowledged.
-func (w *world) open(m *simulated, promised int) {
-	s := &m.sql
+// open lets members follow, and clients write once everything that the member has is acknowledged. If it let others follow before, it locks
+// them out first.
+func (w *world) open(m *simulated, order Assignment) {
+	s, promised := &m.sql, order.Record.RequiredAcks
 	if s.readOnly {
 		m.vol.origin, s.readOnly, s.opens, s.barrier = OriginMember, false, true, -1
+	}
+	if len(s.receivers) > 0 && !slices.Equal(s.receivers, order.Receivers()) {
+		w.allowOnly(m, order.Receivers())
 	}
 	if promised > 0 && s.barrier < 0 && len(w.ledger) < w.mayWrite && !m.fault.isBlocked() {
 		s.barrier = w.logs(m)

@@ -316,7 +316,7 @@ func (w *world) settle() {
 	for _, m := range w.members {
 		m.cut, m.deaf = false, false
 	}
-	w.zombie, w.isPaused, w.wantsLease = nil, false, true
+	w.zombie, w.isPaused, w.wantsLease, w.absence.events = nil, false, true, 0
 	w.say("peace")
 	w.prompt = math.MaxInt
 	w.mayWrite = maxTransactions

@@ -128,6 +128,7 @@ type world struct {
 	isUnaided bool
 	silences  silences
 	isolated  isolation
+	absence   absence
 	note      *Note  // the operator's last note
 	stale     Record // an earlier record, which a restarted operator may still see
 	log       []string
@@ -277,6 +278,7 @@ func (w *world) anyMember() *simulated { return w.members[w.random.IntN(len(w.me
 // happen makes one event happen: mostly a normal action, at times a fault.
 func (w *world) happen() {
 	w.isolate()
+	w.goAway()
 	w.giveUpOthers()
 	if w.random.IntN(w.calm) == 0 {
 		w.fault()
@@ -308,7 +310,9 @@ func (w *world) goOn() {
 			w.arrive()
 		}
 	default:
-		w.operate()
+		if w.absence.events == 0 {
+			w.operate()
+		}
 	}
 }
 
@@ -346,7 +350,7 @@ func (w *world) kubelet(m *simulated) {
 		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, Protocol: Protocol}
 	case m.pod && !m.sql.up && !m.isBroken && !m.fault.stands && w.mayStart(m):
 		w.say("%s: mysqld starts", m.name)
-		m.boot()
+		m.bootHeld()
 	}
 }
 
@@ -416,7 +420,7 @@ func (w *world) receive(m *simulated) {
 		m.vol.retrieved.add(n)
 		m.vol.relay = append(m.vol.relay, n)
 		if m.sql.ackActive && source.sql.sourceAcks > 0 {
-			isWaiting := len(source.sql.waiting) > 0
+			isWaiting := len(source.sql.waiting) > 0 && !source.sql.readOnly // a closed one has only its barrier (reopen)
 			if isWaiting && !w.record.Acknowledges(m.name) && source != w.zombie && !source.runsOn {
 				w.violated("%s acknowledges although the record does not name it", m.name)
 			}

@@ -91,6 +91,10 @@ type Observed struct {
 	IsForgetful bool
 	// RelayLogFull means that the member cannot receive more for now (Room).
 	RelayLogFull bool
+	// IsReopening means that this mysqld was started to open by its replicas: from its start on, it lets exactly the assignment's Receivers
+	// follow. Opened is what its agent saw before.
+	IsReopening bool
+	Opened      Opened
 }
 
 // Verb is one action of an agent on its mysqld.
@@ -109,6 +113,7 @@ const (
 	VerbStartAcknowledging Verb = "StartAcknowledging"
 	VerbStopAcknowledging  Verb = "StopAcknowledging"
 	VerbAcceptWrites       Verb = "AcceptWrites"
+	VerbReopen             Verb = "Reopen"
 	VerbSetAside           Verb = "SetAside"
 	VerbClone              Verb = "Clone"
 	VerbPointToSource      Verb = "PointToSource"
@@ -202,11 +207,20 @@ func unassigned(server Server) Step {
 	return Step{Verb: VerbNone, State: StateWaiting, Message: "waits for the operator to assign a role"}
 }
 
+// primaryStep returns the step of a primary. While it is closed and nothing is assigned for this start of mysqld, it waits.
 func primaryStep(a Assignment, local Observed) Step {
+	step := leadStep(a, local)
+	if local.Server.SuperReadOnly && a.Boot != local.Boot {
+		step.State = StateWaiting
+	}
+	return step
+}
+
+func leadStep(a Assignment, local Observed) Step {
 	server := local.Server
 	promoting := func(verb Verb, message string) Step { return Step{Verb: verb, State: StatePromoting, Message: message} }
 	switch {
-	case server.isClosed() && a.Boot != local.Boot:
+	case server.isClosed() && a.Boot != local.Boot && !local.reopens():
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "mysqld restarted; waits for the operator to confirm that this member is still the primary"}
 	case server.Channel.Configured:
 		return leaveSource(server)
@@ -217,7 +231,7 @@ func primaryStep(a Assignment, local Observed) Step {
 	case a.Acks == 0 && server.enforces():
 		return writingOr(server, VerbStopEnforcingAcks, "lets commits return without acknowledgements")
 	case server.isClosed():
-		return promoting(VerbAcceptWrites, "starts to take writes")
+		return openStep(a, local)
 	}
 	return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes"}
 }

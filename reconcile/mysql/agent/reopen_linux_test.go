@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// ledOrder is the assignment of a primary that has led with a lease.
+func ledOrder() replication.Assignment {
+	return replication.Assignment{
+		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: "before", Acks: 1, Lease: 1, LeaseSeconds: 20, Silent: []string{"db-3"},
+		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0", "db-1", "db-3"}, Joining: []string{"db-2"}, RequiredAcks: 1, LeaseSeconds: 20},
+	}
+}
+
+// letsIn reports whether the next start of mysqld lets in these members.
+func letsIn(t *testing.T, layout Layout, ordinals ...int) bool {
+	t.Helper()
+	text := read(t, layout.bootstrapFile())
+	for _, ordinal := range ordinals {
+		if !strings.Contains(text, "CREATE USER IF NOT EXISTS '"+mysqld.ReplicationUser(ordinal)+"'@'%'") {
+			t.Fatalf("the file has no account of member %d:\n%s", ordinal, text)
+		}
+	}
+	return strings.Count(text, "PASSWORD REQUIRE CURRENT OPTIONAL ACCOUNT UNLOCK") == 3+len(ordinals) // the others are no receivers
+}
+
+// TestReplicasMayFollowACrashedPrimary: from the next start of its mysqld on, and not from the one after that.
+func TestReplicasMayFollowACrashedPrimary(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, newLayout(t), memberState())
+	if err := writeBootstrap(a.layout, mysqld.Bootstrap{}); err != nil {
+		t.Fatal(err)
+	}
+	order, closed := ledOrder(), replication.Server{SuperReadOnly: true}
+	under, writes := followed{version: order.Record.Version()}, replication.Step{State: replication.StateWriting}
+	a.assignment, a.mysqld.Start, a.start = &order, "first", "first"
+	a.sees(writes, replication.Observed{Assignment: &order}, followed{})
+	a.prepareReopening()
+	if a.reopening.isPrepared || !letsIn(t, a.layout) {
+		t.Error("others may have followed it when its agent saw it take writes, and it may open")
+	}
+	a.sees(writes, replication.Observed{Assignment: &order}, under)
+	order.Boot = a.status.Boot
+	a.prepareReopening()
+	if a.reopening.isPrepared || !letsIn(t, a.layout) {
+		t.Error("the operator has confirmed it, and it may open by its replicas")
+	}
+	order.Boot = "before"
+	a.prepareReopening()
+	if !a.reopening.isPrepared || !letsIn(t, a.layout, 1, 2) {
+		t.Fatalf("its replicas may not follow it:\n%s", read(t, a.layout.bootstrapFile()))
+	}
+	view := func(under followed) bool {
+		local := replication.Observed{Assignment: a.assignment, Server: closed}
+		a.viewReopening(&local, under)
+		return local.IsReopening && local.Opened.Under == under.version
+	}
+	a.beginReopening()
+	if view(under) || letsIn(t, a.layout) {
+		t.Error("the mysqld that has crashed opens again")
+	}
+	a.start = "second"
+	a.beginReopening()
+	if !view(under) || !letsIn(t, a.layout) || a.follows().version != under.version {
+		t.Errorf("it cannot open by its replicas: %+v", a.reopening)
+	}
+	if view(followed{}) {
+		t.Error("it opens before it reports that it lets them in")
+	}
+	a.allowReceivers(t.Context(), replication.Observed{Assignment: &order, Server: closed})
+	if !a.receivers.known {
+		t.Error("the agent forgets whom it has let in")
+	}
+	fenced := order
+	fenced.Role, fenced.Record.Epoch, fenced.Record.Primary = replication.RoleReplica, 2, ""
+	a.assignment = &fenced
+	a.allowReceivers(t.Context(), replication.Observed{Assignment: &fenced, Server: closed})
+	if a.receivers.known || view(under) {
+		t.Error("it opens although another member takes over")
+	}
+	a.assignment, a.start = &order, "third"
+	a.beginReopening()
+	if view(under) {
+		t.Error("it opens after another start")
+	}
+}
+
+// TestAnOldConfirmationOpensNoCrashedPrimary: another member may have taken over since. Only replicas count.
+func TestAnOldConfirmationOpensNoCrashedPrimary(t *testing.T) {
+	t.Parallel()
+	a, _ := newSupervised(t)
+	order := ledOrder()
+	a.assignment, a.confirmedAt = &order, clock(t)
+	if err := a.leaseToOpen(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.leaseOfReplicas(t.Context(), order); err == nil || !strings.Contains(err.Error(), (replication.Shown{}).Lacks()) {
+		t.Errorf("it opens: %v", err)
+	}
+	done := make(chan struct{})
+	close(done)
+	a.barrier = &barrier{start: a.start, epoch: 1, acks: 1, ended: done}
+	if err := a.leaseOfReplicas(t.Context(), order); err == nil || !strings.Contains(err.Error(), (replication.Shown{Acknowledged: true}).Lacks()) {
+		t.Errorf("it opens: %v", err)
+	}
+}
