@@ -186,6 +186,10 @@ func writeBootstrap(layout Layout, bootstrap mysqld.Bootstrap) error {
 			return err
 		}
 	}
+	return saveBootstrap(layout, bootstrap)
+}
+
+func saveBootstrap(layout Layout, bootstrap mysqld.Bootstrap) error {
 	text, err := bootstrap.SQL()
 	if err != nil {
 		return fmt.Errorf("write bootstrap.sql: %w", err)

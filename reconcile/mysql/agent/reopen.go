@@ -38,7 +38,7 @@ func (a *Agent) prepareReopening() {
 	allowed := order.Receivers()
 	now, err := supervisor.Clock()
 	if err == nil {
-		err = writeBootstrap(a.layout, mysqld.Bootstrap{Receivers: ordinalsOf(allowed)})
+		err = a.letIn(ordinalsOf(allowed))
 	}
 	if err != nil {
 		a.log.Info("mysqld starts, and cannot open without the operator", "error", err.Error())
@@ -47,13 +47,22 @@ func (a *Agent) prepareReopening() {
 	a.reopening = reopening{isPrepared: true, after: last, receivers: receivers{known: true, allowed: allowed, since: now}}
 }
 
+// letIn makes the next start of mysqld let in these members and no others. Passwords stay as they are in force: members that connect again
+// by themselves do so with the former ones.
+func (a *Agent) letIn(members []int) error {
+	account := func(user string) mysqld.Account { return mysqld.Account{User: user, Password: a.inForce[user]} }
+	return saveBootstrap(a.layout, mysqld.Bootstrap{
+		Agent: account(mysqld.AgentUser), Replication: account(mysqld.ReplicationUsers), Clone: account(mysqld.CloneUser), Receivers: members,
+	})
+}
+
 // beginReopening notes that the mysqld that answers is the one that may open by its replicas. The next one after it starts with all members
 // locked out.
 func (a *Agent) beginReopening() {
 	if !a.reopening.isPrepared || a.start == a.reopening.after {
 		return
 	}
-	if err := writeBootstrap(a.layout, mysqld.Bootstrap{}); err != nil {
+	if err := a.letIn(nil); err != nil {
 		a.log.Info("cannot lock members out of the next mysqld yet, will try again", "error", err.Error())
 		return
 	}

@@ -50,6 +50,7 @@ func TestReplicasMayFollowACrashedPrimary(t *testing.T) {
 		t.Error("the operator has confirmed it, and it may open by its replicas")
 	}
 	order.Boot = "before"
+	write(t, a.layout.account(mysqld.ReplicationUsers), "") // no account could have it
 	a.prepareReopening()
 	if !a.reopening.isPrepared || !letsIn(t, a.layout, 1, 2) {
 		t.Fatalf("its replicas may not follow it:\n%s", read(t, a.layout.bootstrapFile()))
