@@ -12,7 +12,7 @@ const loss = "loss.go"
 // mutants are the rules that are broken, each in one place.
 func mutants() []mutant {
 	var all []mutant
-	for _, some := range [][]mutant{promises(), takeovers(), leases(), orders(), members(), reopenings(), donors(), dataOfFormerPrimaries(), adoption()} {
+	for _, some := range [][]mutant{promises(), takeovers(), leases(), orders(), members(), reopenings(), donors(), dataOfFormerPrimaries(), adoption(), volumes(), flow()} {
 		all = append(all, some...)
 	}
 	return all
@@ -112,6 +112,8 @@ func members() []mutant {
 		{"a primary takes writes before commits wait", file, "case a.Acks > 0 && server.SourceAcks != a.Acks:", "case a.Acks > 0 && server.SourceAcks != a.Acks && !server.isClosed():"},
 		{"a member in sync is copied", file, "\tif a.InSync {\n", "\tif false {\n"},
 		{"a member with rows of its own is copied", file, "case !errant.Empty():\n\t\treturn errantStep(a, local, errant)\n\tcase isCopied:", "case !errant.Empty() && !isCopied:\n\t\treturn errantStep(a, local, errant)\n\tcase isCopied:"},
+		{"what is only received is never judged", file, "case !errant.Subtract(server.Executed).Empty():", never},
+		{"a member follows before it has judged what it received", "follow.go", "case !errant.Empty():\n\t\treturn applyErrant(a, server, errant)", "case false:\n\t\treturn applyErrant(a, server, errant)"},
 		{"a copy replaces what the primary has in progress", file, "if isCopied {\n\t\terrant = Errant(", "if false {\n\t\terrant = Errant("},
 		{"a new volume serves as the primary", file, "if a.Role == RolePrimary && local.Server.isClosed() && local.Origin.unused() && len(a.Record.InSync) > 0 {", neverSo},
 		{"an errant replica serves reads", "errant.go", "if !written.Empty() && step.State != StateBroken {", neverSo},
@@ -175,5 +177,43 @@ func adoption() []mutant {
 		{"the last primary is adopted although it is an older copy", file, "return !lacks && !member.Status.IsForgetful", "return !lacks || true"},
 		{"a cluster that is adopted begins with an epoch that members know", file, "decision.Record = Record{Epoch: held.Epoch + 1, Revision: c.nextRevision(), Primary: chosen,", "decision.Record = Record{Epoch: held.Epoch, Revision: c.nextRevision(), Primary: chosen,"},
 		{"an adopted cluster forgets that a primary was forced", file, "InSync: []string{chosen}, ForcedEpoch: held.ForcedEpoch}", "InSync: []string{chosen}}"},
+	}
+}
+
+// volumes are when a primary is replaced because its volume fails, and by whom.
+func volumes() []mutant {
+	const file = "disk.go"
+	return []mutant{
+		{"a primary is replaced as soon as its volume is slow", file, "v.mustLast(\"a write to its volume does not return\", probe.StuckFor, limit)", "v.mustLast(\"a write to its volume does not return\", probe.StuckFor, StuckLeast)"},
+		{"a primary is replaced for one error of its volume", file, "v.mustLast(\"writes to its volume fail\", probe.FailingFor, FailingAfter)", "v.mustLast(\"writes to its volume fail\", probe.FailingFor, 0)"},
+		{"a volume that fails, then stands still, works", file, "case probe.FailingFor >= FailingAfter, probe.FailingFor > 0 && probe.StuckFor == 0:", "case probe.FailingFor > 0 && probe.StuckFor == 0:"},
+		{"a primary is replaced before mysqld tries again", file, "if status.Disk.Free >= nearlyNone {", neverSo},
+		{"a primary with a full volume is replaced at once", file, "v.mustLast(\"its volume is full, and its commits hang\", seconds(int(status.Transactions.CommitWaitSeconds)), limit)", "v.mustLast(\"its volume is full, and its commits hang\", limit, limit)"},
+		{"a primary with a full volume is replaced while commits wait for replicas", file, "v.must(\"it gets enough acknowledgements\", status.AcksShortSeconds == 0)", "v.must(\"it gets enough acknowledgements\", true)"},
+		{"primaries take turns while volumes stand still", file, "if c.SinceTakeover > 0 {", neverSo},
+		{"primaries take turns while clients fill volumes", file, "pause = PauseWhileFull", "pause += 0"},
+		{"a replica of an unknown volume takes over", file, "case !status.Probe.IsKnown || status.Disk.Size == 0:", never},
+		{"a replica whose volume fails, too, takes over", file, "case !status.Probe.IsSound():\n\t\treturn \"the volume of \"", "case false:\n\t\treturn \"the volume of \""},
+		{"a replica whose volume stutters takes over", file, "case status.Probe.WasUnsound:", never},
+		{"a replica whose volume fills up, too, takes over", file, "case status.Disk.Level == DiskFull, isFull && status.Disk.Level != DiskRoomy:", "case status.Disk.Level == DiskFull, isFull && status.Disk.Level == DiskFull:"},
+		{"a replica with a full volume takes over", file, "case status.Disk.Level == DiskFull, isFull && status.Disk.Level != DiskRoomy:", "case isFull && status.Disk.Level != DiskRoomy:"},
+		{"a takeover begins that cannot end", file, "if len(failed) == 0 || len(c.witnesses(answers))-len(failed) >= c.Record.witnessesNeeded() {", "if len(failed) >= 0 {"},
+		{"a replica with a poor volume is preferred", file, "return !s.Probe.IsSound() || s.Disk.Level == DiskFull }", "return s.State == StateBroken }"},
+	}
+}
+
+// flow is when a primary delays commits because replicas lag.
+func flow() []mutant {
+	const file = "flow.go"
+	return []mutant{
+		{"a replica that has stopped delays commits", file, "now.Applied <= was.Applied && now.Missing > 0 {", "now.Applied < was.Applied {"},
+		{"the slowest replica delays commits", file, "needs < best.CatchUp {", "needs > best.CatchUp {"},
+		{"a late answer counts as slow", file, "between := now.At.Sub(was.At).Seconds()", "between := seconds + 0*now.At.Sub(was.At).Seconds()"},
+		{"a lost answer ends the delay", file, "maps.Copy(all, before.Answers)", "maps.Copy(all, p.Answers)"},
+		{"commits are delayed although nothing is known", file, "case !seen.IsKnown:", never},
+		{"a delay ends while the backlog is still long", file, "case seen.CatchUp < MostBacklog/2:", never},
+		{"a backlog that is too long shrinks only by itself", file, "share, flattest = 0.8, 2", "share, flattest = 1, 1"},
+		{"a delay has no bound", file, "return min(max(longer, leastDelay), MostDelay)", "return max(longer, leastDelay)"},
+		{"a delay never ends", file, "shorter >= leastDelay {", "shorter >= 0 {"},
 	}
 }

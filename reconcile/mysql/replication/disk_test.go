@@ -104,6 +104,8 @@ func TestDecideReplacesAPrimaryWhoseVolumeFails(t *testing.T) {
 			onVolumes(t, 3, 1, full).beside(1, filling).beside(2, filling), kept},
 		"it stands still, and the volumes of the replicas fill up": {
 			onVolumes(t, 3, 1, stands).beside(1, filling).beside(2, filling), replaced},
+		"it stands still, and the volumes of the replicas are full": {
+			onVolumes(t, 3, 1, stands).beside(1, full).beside(2, full), kept},
 		"agents of an earlier release do not say how the volumes of the replicas are": {
 			onVolumes(t, 3, 1, stands).beside(1, silentVolume).beside(2, silentVolume), kept},
 		"a replica that may have acknowledged does not answer": {
