@@ -123,3 +123,18 @@ func TestTheOperatorReturnsToAPrimaryThatOpenedByItself(t *testing.T) {
 		t.Errorf("the record was %+v and is %+v, after %d starts of mysqld", record, x.record, x.p.sql.start-start)
 	}
 }
+
+// TestAPrimaryOpensWhenItsReplicasHaveShownEnough: one of both is not enough.
+func TestAPrimaryOpensWhenItsReplicasHaveShownEnough(t *testing.T) {
+	t.Parallel()
+	for shown, opens := range map[Shown]bool{
+		{}:                                  false,
+		{Acknowledged: true}:                false, // another member may take over without waiting for this one
+		{IsHeard: true}:                     false, // replicas may be connected that lack something
+		{Acknowledged: true, IsHeard: true}: true,
+	} {
+		if lacks := shown.Lacks(); (lacks == "") != opens {
+			t.Errorf("%+v: it lacks %q", shown, lacks)
+		}
+	}
+}
