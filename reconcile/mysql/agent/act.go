@@ -200,13 +200,17 @@ func (a *Agent) reportUnrecorded(observed mysqld.Observed, cause error, under fo
 	a.status.Closed = a.closedUnder(observed, under)
 }
 
-// finishBootstrap removes the statements for the first start of restored data from the init_file. mysqld answers, so they have run, and a
-// user may have dropped the account since.
+// finishBootstrap removes from the init_file what is meant for one start: the statements for restored data, and the members that an agent
+// which has ended since let in (prepareReopening). mysqld answers, so they have run, and a user may have dropped the account since.
 func (a *Agent) finishBootstrap() error {
-	if a.isSettled || !a.wasRestored() {
+	if a.isSettled {
 		return nil
 	}
-	if err := writeBootstrap(a.layout, mysqld.Bootstrap{}); err != nil {
+	settle := func() error { return a.letIn(nil) }
+	if a.wasRestored() {
+		settle = func() error { return writeBootstrap(a.layout, mysqld.Bootstrap{}) }
+	}
+	if err := settle(); err != nil {
 		return err
 	}
 	a.isSettled = true

@@ -251,8 +251,10 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		return lookEvery
 	}
 	a.recordReplaced(observed, under)
-	a.beginReopening()
 	local := a.localView(observed)
+	if a.beginReopening(local) {
+		return 0
+	}
 	a.viewReopening(&local, under)
 	if replication.NeedsSource(local) {
 		local.Source = a.lookAtSource(ctx, local)

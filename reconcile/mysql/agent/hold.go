@@ -116,6 +116,9 @@ func (a *Agent) mindHeldStart(ctx context.Context) {
 	case holdWaits:
 		return
 	case holdCuts:
+		if !a.dropPrepared() {
+			return
+		}
 		_, end := now.limits()
 		bounded, cancel := context.WithTimeout(ctx, min(cutTimeout, end-now.lasts))
 		defer cancel()
@@ -127,6 +130,7 @@ func (a *Agent) mindHeldStart(ctx context.Context) {
 	}
 	if err := a.endHold(ctx); err != nil {
 		a.log.Info("cannot order the supervisor to start mysqld", "error", err.Error())
+		a.dropPrepared() // the supervisor may have started it already
 	}
 }
 

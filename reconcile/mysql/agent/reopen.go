@@ -56,18 +56,33 @@ func (a *Agent) letIn(members []int) error {
 	})
 }
 
-// beginReopening notes that the mysqld that answers is the one that may open by its replicas. The next one after it starts with all members
-// locked out.
-func (a *Agent) beginReopening() {
-	if !a.reopening.isPrepared || a.start == a.reopening.after {
-		return
+// beginReopening reports whether the mysqld that answers opens by its replicas from now on. The caller must look again before it reports
+// anything, so that the first report says so (Status.Reopens). A mysqld that lacks something does not open: the operator judges it, as
+// after any other start. The next mysqld starts with all members locked out.
+func (a *Agent) beginReopening(local replication.Observed) bool {
+	if !a.reopening.isPrepared || a.start == a.reopening.after || !a.dropPrepared() {
+		return false
+	}
+	local.IsReopening, local.Opened = true, a.opened
+	if !local.Reopens() {
+		return false
+	}
+	a.reopening.receivers.start = a.start
+	a.receivers = a.reopening.receivers
+	return true
+}
+
+// dropPrepared makes the next mysqld start with all members locked out, and reports whether that is certain.
+func (a *Agent) dropPrepared() bool {
+	if !a.reopening.isPrepared {
+		return true
 	}
 	if err := a.letIn(nil); err != nil {
 		a.log.Info("cannot lock members out of the next mysqld yet, will try again", "error", err.Error())
-		return
+		return false
 	}
-	a.reopening.isPrepared, a.reopening.receivers.start = false, a.start
-	a.receivers = a.reopening.receivers
+	a.reopening.isPrepared = false
+	return true
 }
 
 // viewReopening adds to a view whether mysqld may open by its replicas. It must have let in those of the assignment before the loop

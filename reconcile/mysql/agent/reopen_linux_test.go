@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
@@ -60,13 +62,15 @@ func TestReplicasMayFollowACrashedPrimary(t *testing.T) {
 		a.viewReopening(&local, under)
 		return local.IsReopening && local.Opened.Under == under.version
 	}
-	a.beginReopening()
-	if view(under) || letsIn(t, a.layout) {
+	seen := replication.Observed{Assignment: &order, Origin: replication.OriginMember, Server: closed}
+	if a.beginReopening(seen) || view(under) || letsIn(t, a.layout) {
 		t.Error("the mysqld that has crashed opens again")
 	}
 	a.start = "second"
-	a.beginReopening()
-	if !view(under) || !letsIn(t, a.layout) || a.follows().version != under.version {
+	if !a.beginReopening(seen) {
+		t.Error("the first report does not say that it opens by its replicas")
+	}
+	if a.beginReopening(seen) || !view(under) || !letsIn(t, a.layout) || a.follows().version != under.version {
 		t.Errorf("it cannot open by its replicas: %+v", a.reopening)
 	}
 	if view(followed{}) {
@@ -84,9 +88,68 @@ func TestReplicasMayFollowACrashedPrimary(t *testing.T) {
 		t.Error("it opens although another member takes over")
 	}
 	a.assignment, a.start = &order, "third"
-	a.beginReopening()
-	if view(under) {
+	if a.beginReopening(seen) || view(under) {
 		t.Error("it opens after another start")
+	}
+}
+
+func transactions(t *testing.T, numbers string) replication.GTIDSet {
+	t.Helper()
+	set, err := replication.ParseGTIDSet("3e11fa47-71ca-11e1-9e33-c80aa9429562:" + numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// prepared returns an agent that has ordered a start at which its replicas may follow it, and what it sees of that mysqld.
+func prepared(t *testing.T) (*Agent, replication.Observed) {
+	t.Helper()
+	a, order := newAgent(t, newLayout(t), memberState()), ledOrder()
+	under, server := followed{version: order.Record.Version()}, replication.Server{SuperReadOnly: true, Executed: transactions(t, "1-10")}
+	a.assignment, a.mysqld.Start, a.start = &order, "first", "first"
+	a.sees(replication.Step{State: replication.StateWriting}, replication.Observed{Assignment: &order, Server: server}, under)
+	a.prepareReopening()
+	if !letsIn(t, a.layout, 1, 2) {
+		t.Fatal("its replicas may not follow it")
+	}
+	return a, replication.Observed{Assignment: &order, Origin: replication.OriginMember, Server: server}
+}
+
+// TestAPrimaryThatWentBackDoesNotOpenByItsReplicas: it lacks what it had when it took writes, so it reports as after any other start, and
+// the operator sees what it has lost.
+func TestAPrimaryThatWentBackDoesNotOpenByItsReplicas(t *testing.T) {
+	t.Parallel()
+	a, seen := prepared(t)
+	a.start, seen.Server.Executed = "second", transactions(t, "1-8")
+	if a.beginReopening(seen) || a.receivers.known || a.isReopening(seen.Assignment) || letsIn(t, a.layout, 1, 2) {
+		t.Errorf("it opens by its replicas: %+v", a.reopening)
+	}
+}
+
+// TestReplicasAreLockedOutOfAStartThatIsCut: another member takes over before mysqld starts.
+func TestReplicasAreLockedOutOfAStartThatIsCut(t *testing.T) {
+	t.Parallel()
+	a, seen := prepared(t)
+	if !a.dropPrepared() || letsIn(t, a.layout, 1, 2) {
+		t.Error("its replicas may follow it")
+	}
+	a.start = "second"
+	if a.beginReopening(seen) {
+		t.Error("it opens by its replicas")
+	}
+}
+
+// TestANextAgentLocksReplicasOut: the agent that has let them in ended before mysqld answered.
+func TestANextAgentLocksReplicasOut(t *testing.T) {
+	t.Parallel()
+	former, _ := prepared(t)
+	next, err := New(former.layout, Identity{}, "", logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.finishBootstrap(); err != nil || letsIn(t, next.layout, 1, 2) {
+		t.Errorf("they may follow the next mysqld, too: %v", err)
 	}
 }
 

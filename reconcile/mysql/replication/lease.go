@@ -302,8 +302,8 @@ func (r Record) leaseLimit() time.Duration { return seconds(r.LeaseSeconds) + r.
 
 func (r Record) leaseMargin() time.Duration { return leaseMargin + seconds(r.LeaseSeconds)/clockPart }
 
-// IsReleased reports whether the primary needs no lease, as far as it answers. After a start of mysqld, it does not take writes before the
-// operator looks at it again.
+// IsReleased reports whether the primary needs no lease, as far as it answers. With an assignment that demands one, it may open by its
+// replicas after a crash (Observed.Reopens).
 func (c Cluster) IsReleased() bool {
 	status := c.primaryStatus()
 	if status == nil || c.Record.LeaseSeconds > 0 {
@@ -313,7 +313,7 @@ func (c Cluster) IsReleased() bool {
 	if status.State == StateWriting || status.State == StatePromoting {
 		return order != nil && order.Lease == 0 && (status.Lease == nil || status.Lease.IsImpossible)
 	}
-	return order == nil || order.Lease == 0 || order.Boot != status.Boot // otherwise it is about to take writes
+	return order == nil || order.Lease == 0
 }
 
 // Release returns what lets the primary lead without a lease, although nothing else changes: the operator does not look at the members from

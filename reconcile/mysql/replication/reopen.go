@@ -28,9 +28,9 @@ func (o Opened) MayReopen(order *Assignment) bool {
 	return acks > 0 && order.Acks >= acks && order.Lease >= acks && order.LeaseSeconds > 0
 }
 
-// reopens reports whether a primary that is closed opens by its replicas, without an assignment for this start of mysqld. It must have all
+// Reopens reports whether a primary that is closed opens by its replicas, without an assignment for this start of mysqld. It must have all
 // that it had before, and be no member that was replaced or may have forgotten something.
-func (l Observed) reopens() bool {
+func (l Observed) Reopens() bool {
 	isSame := l.Server.Executed.Contains(l.Opened.Executed) && l.Origin == OriginMember && !l.Server.Channel.Configured
 	return l.IsReopening && isSame && !l.IsForgetful && l.HadAsPrimary.Empty() && l.Opened.MayReopen(l.Assignment)
 }

@@ -220,7 +220,7 @@ func leadStep(a Assignment, local Observed) Step {
 	server := local.Server
 	promoting := func(verb Verb, message string) Step { return Step{Verb: verb, State: StatePromoting, Message: message} }
 	switch {
-	case server.isClosed() && a.Boot != local.Boot && !local.reopens():
+	case server.isClosed() && a.Boot != local.Boot && !local.Reopens():
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "mysqld restarted; waits for the operator to confirm that this member is still the primary"}
 	case server.Channel.Configured:
 		return leaveSource(server)
