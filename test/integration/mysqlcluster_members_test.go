@@ -383,7 +383,7 @@ func (m *simulatedMember) act(verb replication.Verb) {
 		m.replicaAcks = true
 	case replication.VerbStopAcknowledging:
 		m.replicaAcks, channel.AckActive = false, false
-	case replication.VerbAcceptWrites:
+	case replication.VerbAcceptWrites, replication.VerbReopen:
 		m.acceptWrites()
 	case replication.VerbClone:
 		m.copySource()

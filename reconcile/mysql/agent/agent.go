@@ -265,12 +265,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	a.pace = a.pace.with(time.Now(), local, a.ear, step.Verb)
 	a.learn(local, step)
 	a.remember(local)
-	if observed.LoginsHang {
-		step.Message += "; no client can log in while a statement about accounts waits for an acknowledgement"
-	}
-	if a.receivers.failure != "" {
-		step.Message += "; cannot change which members may follow: " + a.receivers.failure
-	}
+	step.Message += a.hindrances(observed)
 	observed.AckClients = a.ackClients(ctx, observed)
 	a.keepLease(ctx, observed, local)
 	if a.publish(observed, local, step, under) {
@@ -299,6 +294,17 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		return lookEvery
 	}
 	return a.pace.pause(time.Now())
+}
+
+// hindrances is what a member's message says besides its step: who cannot log in.
+func (a *Agent) hindrances(observed mysqld.Observed) (text string) {
+	if observed.LoginsHang {
+		text += "; no client can log in while a statement about accounts waits for an acknowledgement"
+	}
+	if a.receivers.failure != "" {
+		text += "; cannot change which members may follow: " + a.receivers.failure
+	}
+	return text
 }
 
 // localView collects what the next step depends on.

@@ -41,11 +41,11 @@ func TestTablesOfOtherEnginesMysqld(t *testing.T) {
 	}
 	until := func() string {
 		t.Helper()
-		time, err := agent.TablesUntil(t.Context())
+		moment, err := agent.TablesUntil(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return time
+		return moment
 	}
 	before := until()
 	do("CREATE DATABASE shop", "CREATE DATABASE `a``b'; DROP`", "CREATE DATABASE MYSQL", "CREATE TABLE shop.fine (id INT PRIMARY KEY)",
