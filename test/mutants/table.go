@@ -104,7 +104,7 @@ func orders() []mutant {
 func members() []mutant {
 	const file = "step.go"
 	return []mutant{
-		{"a primary opens after a restart without the operator", file, "case server.isClosed() && a.Boot != local.Boot && !local.reopens():", never},
+		{"a primary opens after a restart without the operator", file, "case server.isClosed() && a.Boot != local.Boot && !local.Reopens():", never},
 		{"a new primary drops its relay log", file, "if server.Channel.running() || server.Channel.unapplied(server.Executed) {\n\t\treturn drain(server, StatePromoting)", "if server.Channel.running() {\n\t\treturn drain(server, StatePromoting)"},
 		{"a new source replaces a relay log that is not applied", file, "case channel.unapplied(server.Executed) && channel.SQL == \"Yes\":\n\t\treturn Step{Verb: VerbNone", "case false:\n\t\treturn Step{Verb: VerbNone"},
 		{"a replica that may not acknowledge does", file, "case !a.Acknowledge && server.mayAcknowledge():", never},
