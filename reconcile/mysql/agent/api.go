@@ -82,8 +82,19 @@ func (a *Agent) getStatus(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(bystanderHeader) != "" {
 		return
 	}
+	a.refresh(time.Now())
 	a.alarms.looked(alarmTargetOf(r), status.News())
 	a.mayHaveNews()
+}
+
+// refresh makes the loop look again unless it has just looked. An operator that reads about a problem asks again soon, and needs to read
+// what has happened since.
+func (a *Agent) refresh(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Sub(a.looked) >= stepEvery {
+		a.Wake()
+	}
 }
 
 func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {

@@ -331,6 +331,29 @@ func TestClientSpeaksToTheAgent(t *testing.T) {
 	}
 }
 
+// TestAReportIsFreshTheSecondTime: what an operator reads makes the agent look again, unless the agent has just looked.
+func TestAReportIsFreshTheSecondTime(t *testing.T) {
+	t.Parallel()
+	for looked, wakes := range map[time.Duration]bool{0: false, lookEvery: true} {
+		t.Run(looked.String(), func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			s.agent.mu.Lock()
+			s.agent.looked = time.Now().Add(-looked)
+			if looked == 0 {
+				s.agent.looked = time.Now().Add(time.Minute) // a slow machine
+			}
+			s.agent.mu.Unlock()
+			if _, err := NewClient(s.ca.client(OperatorName), 5*time.Second).Status(t.Context(), Target{Address: s.address, Host: memberHost}); err != nil {
+				t.Fatal(err)
+			}
+			if woken := len(s.agent.wake) > 0; woken != wakes {
+				t.Errorf("the agent has looked %s ago; it looks again: %t", looked, woken)
+			}
+		})
+	}
+}
+
 // TestAPrimaryIsAskedToMatch: the agent accepts a request that is meant for its primary, and commits at its next look.
 func TestAPrimaryIsAskedToMatch(t *testing.T) {
 	t.Parallel()

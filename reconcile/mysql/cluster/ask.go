@@ -166,15 +166,21 @@ func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Re
 	}
 }
 
-// suspectsAgain is how long a member must not have been suspected for the operator to hurry again: members must not keep it busy.
+// suspectsAgain is how long a member must not have been suspected for the operator to hurry again: members must not keep it busy. After it
+// was replaced as the primary, the operator hurries again at once.
 const suspectsAgain = time.Minute
 
 // noteSuspicion returns since when a member is suspected, shorter breaks included; 0 if none is. suspect is empty for none.
-func (r *reconciler) noteSuspicion(key types.NamespacedName, suspect string, now time.Time) time.Duration {
+func (r *reconciler) noteSuspicion(cluster v1.MySQLCluster, suspect string, now time.Time) time.Duration {
+	key, timed := keyOf(cluster), r.memory.failures
+	if replaced := cluster.Status.FormerPrimary; replaced != "" {
+		timed.End(key, suspicion(replaced))
+		timed.End(key, lastSuspicion(replaced))
+	}
 	if suspect == "" {
 		return 0
 	}
-	timed, last := r.memory.failures, lastSuspicion(suspect)
+	last := lastSuspicion(suspect)
 	if timed.IsTimed(key, last) && timed.Waited(key, last, now) >= suspectsAgain {
 		timed.End(key, suspicion(suspect))
 	}

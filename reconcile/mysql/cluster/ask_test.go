@@ -54,6 +54,11 @@ func TestAPrimaryThatMissesALookIsSoonAskedAgain(t *testing.T) {
 	if due := found.prospect(found.cluster.Status).due; due == missedEvery {
 		t.Error("it is asked that often without end")
 	}
+	found.seen.suspectedFor = 0
+	found.seen.members[0].Status = &replication.Status{State: replication.StateStarting, StartHeld: true}
+	if due := found.prospect(found.cluster.Status).due; due != heldEvery {
+		t.Errorf("it has crashed, and waits for a replica: the next look is due in %s", due)
+	}
 }
 
 // slowAgents answer after some time, each with its report.
@@ -143,23 +148,38 @@ func TestAPassDoesNotWaitLongForAReplicaThatThePrimaryLacks(t *testing.T) {
 // TestMembersCannotKeepTheOperatorBusy: however often they begin not to answer. Another member, and a later failure, have their own time.
 func TestMembersCannotKeepTheOperatorBusy(t *testing.T) {
 	t.Parallel()
-	r, key := &reconciler{memory: newMemory()}, keyOf(aCluster(3))
+	r, cluster := &reconciler{memory: newMemory()}, aCluster(3)
 	now, suspects := time.Now(), map[bool]string{true: "db-0"}
 	var hurried time.Duration
 	for after := time.Duration(0); after < 5*suspectsAgain; after += missedEvery {
 		now = now.Add(missedEvery)
 		suspect := suspects[after/time.Second%2 == 0]
-		if r.noteSuspicion(key, suspect, now) < suspectsFor && suspect != "" {
+		if r.noteSuspicion(cluster, suspect, now) < suspectsFor && suspect != "" {
 			hurried += missedEvery
 		}
 	}
 	if hurried > suspectsFor {
 		t.Errorf("in %s, it looks more often for %s", 5*suspectsAgain, hurried)
 	}
-	if long := r.noteSuspicion(key, "db-1", now); long != 0 {
+	if long := r.noteSuspicion(cluster, "db-1", now); long != 0 {
 		t.Errorf("another member has been suspected for %s", long)
 	}
-	if long := r.noteSuspicion(key, "db-0", now.Add(2*suspectsAgain)); long != 0 {
+	if long := r.noteSuspicion(cluster, "db-0", now.Add(2*suspectsAgain)); long != 0 {
 		t.Errorf("after a while without suspicion, it has been suspected for %s", long)
+	}
+}
+
+// TestTheOperatorHurriesAtASecondTakeover: a primary fails, leads again a moment later, and fails again.
+func TestTheOperatorHurriesAtASecondTakeover(t *testing.T) {
+	t.Parallel()
+	r, leads, isReplaced, now := &reconciler{memory: newMemory()}, aCluster(3), aCluster(3), time.Now()
+	isReplaced.Status.FormerPrimary = "db-0"
+	r.noteSuspicion(leads, "db-0", now)
+	if long := r.noteSuspicion(leads, "db-0", now.Add(suspectsFor)); long != suspectsFor {
+		t.Fatalf("it has been suspected for %s", long)
+	}
+	r.noteSuspicion(isReplaced, "", now.Add(suspectsFor))
+	if long := r.noteSuspicion(leads, "db-0", now.Add(2*suspectsFor)); long != 0 {
+		t.Errorf("since its replacement, it has been suspected for %s", long)
 	}
 }

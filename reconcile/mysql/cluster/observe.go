@@ -72,7 +72,7 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	r.confirmFirst(ctx, client, cluster, seen, agents)
 	all.askOthers(ctx, seen.members)
 	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)
-	seen.suspectedFor = r.noteSuspicion(keyOf(cluster), seen.suspect(cluster.Status), seen.now)
+	seen.suspectedFor = r.noteSuspicion(cluster, seen.suspect(cluster.Status), seen.now)
 	r.memory.noteSilent(cluster, seen.members, seen.now, r.now())
 	r.memory.noteReported(keyOf(cluster), cluster.UID, seen.members)
 	return seen, nil

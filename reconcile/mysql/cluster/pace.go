@@ -21,8 +21,10 @@ const (
 	stepEvery = time.Second
 	calmEvery = 10 * time.Second
 	helpEvery = 5 * time.Second
-	// missedEvery is how soon to look again at a member that has begun not to answer.
+	// missedEvery is how soon to look again at a member that has begun not to answer, and heldEvery while a primary that has crashed waits
+	// for a replica to apply what it has received.
 	missedEvery = 200 * time.Millisecond
+	heldEvery   = 50 * time.Millisecond
 	// As long as nothing changes and no member answers, the time between two looks grows up to a limit. It doubles up to unwatchedLimit if
 	// no watch reports the end of the problem, and grows fourfold up to watchedLimit if one does.
 	unwatchedLimit = 30 * time.Second
@@ -136,6 +138,9 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 // due returns the time until something happens that no watch and no alarm reports; zero for nothing.
 func (r passResult) due() time.Duration {
 	if r.seen.suspect(r.cluster.Status) != "" && r.seen.suspectedFor < suspectsFor {
+		if primary := r.primaryStatus(); primary != nil && primary.StartHeld {
+			return heldEvery
+		}
 		return missedEvery
 	}
 	return sooner(untilLate(r.seen), view(r.cluster, r.seen).LeaseEndsIn())
