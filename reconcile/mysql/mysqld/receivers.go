@@ -91,16 +91,49 @@ func (s *Server) areLockedOut(ctx context.Context) (bool, error) {
 	return err == nil && unlocked == 0, err
 }
 
-// endOtherReceivers ends the sessions of members whose accounts are locked. It also ends sessions that are logging in: mysqld may have
-// looked at their accounts before it locked them. Other clients that log in at this moment have to try again.
+// endOtherReceivers ends the sessions of members whose accounts are locked. It waits for sessions that are logging in, and ends those that
+// take too long: mysqld may have looked at their accounts before it locked them.
 func (s session) endOtherReceivers(ctx context.Context, ordinals []int) error {
 	allowed := make([]string, 0, len(ordinals))
 	for _, ordinal := range ordinals {
 		allowed = append(allowed, ReplicationUser(ordinal))
 	}
+	late, err := s.awaitLogins(ctx)
+	if err != nil {
+		return err
+	}
 	return s.endSessions(ctx, func(p process) bool {
-		return p.user == unauthenticated || isReplicationUser(p.user) && !slices.Contains(allowed, p.user)
+		return late[p.id] || isReplicationUser(p.user) && !slices.Contains(allowed, p.user)
 	})
+}
+
+// loginGrace is for how long a session that is logging in may continue. A login takes some milliseconds. A session that is killed while its
+// handshake makes progress may hang until its client gives up (seen with MySQL 9.7.4), and the client may be a member that must follow.
+const loginGrace = 250 * time.Millisecond
+
+// awaitLogins waits for the sessions that are logging in now, and returns those that still are after loginGrace.
+func (s session) awaitLogins(ctx context.Context) (late map[int64]bool, err error) {
+	end := time.Now().Add(loginGrace)
+	for {
+		all, err := s.processes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		still := map[int64]bool{}
+		for _, one := range all {
+			if one.user == unauthenticated && (late == nil || late[one.id]) {
+				still[one.id] = true
+			}
+		}
+		if late = still; len(late) == 0 || time.Now().After(end) {
+			return late, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for %d sessions to log in: %w", len(late), ctx.Err())
+		case <-time.After(closeLook):
+		}
+	}
 }
 
 // unauthenticated is what SHOW PROCESSLIST calls the user of a session that is logging in.

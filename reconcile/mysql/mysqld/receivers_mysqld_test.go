@@ -2,11 +2,15 @@ package mysqld
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	driver "github.com/go-sql-driver/mysql"
 )
 
 // TestOnlyAllowedReceiversConnectMysqld: mysqld starts with all members locked out. A member that is no longer allowed loses its connection
@@ -167,6 +171,56 @@ func acknowledging(t *testing.T, own *Server) int {
 		t.Fatal(err)
 	}
 	return seen.AckClients
+}
+
+// TestMembersAreLetInWhileClientsLogInMysqld: neither a client nor the change hangs. If sessions were killed while they log in, some would
+// hang: a client until it gives up, and the change until the session ends.
+func TestMembersAreLetInWhileClientsLogInMysqld(t *testing.T) {
+	t.Parallel()
+	const patience, hangs, changes = 5 * time.Second, 2 * time.Second, 200
+	certificates, b := writeCertificates(t), bootstrap("root's")
+	primary := newMysqld(t, certificates)
+	agent := primary.start(t, sqlOf(t, b), b.Agent, withSemiSync()...)
+	config := driver.NewConfig()
+	config.User, config.Passwd, config.Net, config.Addr = "root", "root's", "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(primary.port))
+	config.TLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} // only the time matters
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				bounded, end := context.WithTimeout(t.Context(), patience)
+				began := time.Now()
+				conn, err := connector.Connect(bounded)
+				end()
+				if took := time.Since(began); err != nil || took > hangs {
+					t.Errorf("a client has logged in after %s: %v", took, err)
+				}
+				if err == nil {
+					_ = conn.Close() // its session has served its purpose
+				}
+			}
+		})
+	}
+	var longest time.Duration
+	for change := range changes {
+		began := time.Now()
+		if err := agent.AllowReceivers(ctx, []int{change % 2}); err != nil {
+			t.Error(err)
+			break
+		}
+		longest = max(longest, time.Since(began))
+	}
+	cancel()
+	clients.Wait()
+	t.Logf("the longest change took %s", longest)
+	if longest > hangs {
+		t.Errorf("a change took %s", longest)
+	}
 }
 
 // TestAReceiverThatIsLoggingInIsRefusedMysqld: a session that has not logged in yet ends with the change. An earlier change that still
