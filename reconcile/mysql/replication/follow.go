@@ -51,10 +51,12 @@ const (
 	beginsFor   = 5 * time.Second
 )
 
-// Reconnects reports whether the replica has lost the connection to its primary a short while ago.
+// Reconnects reports whether the replica has lost the connection to its primary a short while ago. A receiver that has just started may be
+// connecting, unless its first attempt has failed: the primary may have refused it a moment before it let members in.
 func (l Observed) Reconnects() bool {
-	channel, isNew := l.Server.Channel, l.ReceiverFor > 0 && l.ReceiverFor < connectsFor
-	return channel.IO == "Connecting" && channel.SQL == "Yes" && l.DisconnectedFor < reconnectsFor && !isNew
+	channel := l.Server.Channel
+	connects := l.ReceiverFor > 0 && l.ReceiverFor < connectsFor && channel.IOErrno == 0
+	return channel.IO == "Connecting" && channel.SQL == "Yes" && l.DisconnectedFor < reconnectsFor && !connects
 }
 
 // begins reports whether the receiver is about to acknowledge.
@@ -115,8 +117,8 @@ func receiveAgain(a Assignment, local Observed) Step {
 // isConnectError reports whether an error of the receiver came from an attempt to connect. A stopped receiver still shows it. These are the
 // errors of clients, and those of a server that refuses the connection for now; a refused password is another case.
 func isConnectError(number int) bool {
-	const tooMany, tooManyErrors, hostNotAllowed, accountLocked = 1040, 1129, 1130, 3118
-	return number >= 2000 && number < 3000 || slices.Contains([]int{tooMany, tooManyErrors, hostNotAllowed, accountLocked}, number)
+	const tooMany, tooManyErrors, hostNotAllowed, refusesClients, accountLocked = 1040, 1129, 1130, 3032, 3118
+	return number >= 2000 && number < 3000 || slices.Contains([]int{tooMany, tooManyErrors, hostNotAllowed, refusesClients, accountLocked}, number)
 }
 
 // reconnectStep returns the step of a replica that tries to connect to its primary.

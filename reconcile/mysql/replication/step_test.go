@@ -400,7 +400,9 @@ func TestFollowStep(t *testing.T) {
 		"when the primary is back, it connects at once": {
 			scene: member(t).asReplica().following().with(cut(reconnectsFor-1)).source("A:1-12", ""), verb: VerbRestartReceiver, state: StateReplicating},
 		"it does not abort a connection that is slow": {
-			scene: member(t).asReplica().following().with(cut(time.Second)).source("A:1-12", "").with(func(l *Observed) { l.ReceiverFor = connectsFor - 1 }), verb: VerbNone, state: StateReplicating},
+			scene: member(t).asReplica().following().with(cut(time.Second)).source("A:1-12", "").with(func(l *Observed) { l.ReceiverFor, l.Server.Channel.IOErrno = connectsFor-1, 0 }), verb: VerbNone, state: StateReplicating},
+		"it tries again at once if the primary had not let it in yet": {
+			scene: member(t).asReplica().following().with(cut(time.Second)).source("A:1-12", "").with(func(l *Observed) { l.ReceiverFor, l.Server.Channel.IOErrno = connectsFor-1, 3118 }), verb: VerbRestartReceiver, state: StateReplicating},
 		"after a while, it leaves that to the receiver": {
 			scene: member(t).asReplica().following().with(cut(reconnectsFor)).source("A:1-12", ""), verb: VerbNone, state: StateReplicating},
 		"but not indefinitely": {
