@@ -268,12 +268,14 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	step.Message += a.hindrances(observed)
 	observed.AckClients = a.ackClients(ctx, observed)
 	a.keepLease(ctx, observed, local)
+	mayArrive := a.noteStrays(observed, local)
+	a.refuseStrays(ctx, observed, mayArrive) // before the agent reports that mysqld takes no writes
 	if a.publish(observed, local, step, under) {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
 	a.maintainCommits(ctx, observed)
 	a.endHalfOpen(ctx, observed)
-	a.endStrays(ctx, observed, local)
+	a.endStrays(ctx, observed, local, mayArrive)
 	a.controlFlow(ctx, observed, step.State)
 	if a.isStopping() {
 		return lookEvery
@@ -300,6 +302,9 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 func (a *Agent) hindrances(observed mysqld.Observed) (text string) {
 	if observed.LoginsHang {
 		text += "; no client can log in while a statement about accounts waits for an acknowledgement"
+	}
+	if observed.RefusesClients {
+		text += "; refuses clients for some seconds, because nodes may still lead those here that look for the primary"
 	}
 	if a.receivers.failure != "" {
 		text += "; cannot change which members may follow: " + a.receivers.failure
@@ -342,17 +347,6 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	return local
 }
 
-// unassigned returns how long the agent has seen its mysqld without an assignment. The caller must hold the lock.
-func (a *Agent) unassigned(now time.Time) time.Duration {
-	switch {
-	case a.assignment != nil:
-		return 0
-	case a.idleSince.IsZero():
-		a.idleSince = now
-	}
-	return now.Sub(a.idleSince)
-}
-
 // learn stores a look at the primary. Another look is not needed while this member has no more transactions than the primary had then.
 func (a *Agent) learn(local replication.Observed, step replication.Step) {
 	if local.Source != nil && local.Source.Err == "" {
@@ -383,6 +377,7 @@ func (a *Agent) Assign(next replication.Assignment) error {
 	if next.Role != wasRole {
 		a.forgetEvents()
 	}
+	a.noteReplaced(wasRole)
 	a.readyUntil = a.staysReady(time.Now(), next)
 	a.refused, a.confirmedAt = "", max(a.confirmedAt, confirmed)
 	a.assignment = &next

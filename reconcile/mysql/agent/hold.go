@@ -125,7 +125,11 @@ func (a *Agent) mindHeldStart(ctx context.Context) {
 		if isDone := a.cutWhatOthersLack(bounded, *assignment); !isDone {
 			return
 		}
+		a.refuseFromStart()
 	case holdStarts:
+		if now.isReplaced {
+			a.refuseFromStart()
+		}
 		a.prepareReopening()
 	}
 	if err := a.endHold(ctx); err != nil {

@@ -65,3 +65,14 @@ func (a *Agent) asks() (answered func()) {
 		a.asked = question{before: time.Now()}
 	}
 }
+
+// unassigned returns how long the agent has seen its mysqld without an assignment. The caller must hold the lock.
+func (a *Agent) unassigned(now time.Time) time.Duration {
+	switch {
+	case a.assignment != nil:
+		return 0
+	case a.idleSince.IsZero():
+		a.idleSince = now
+	}
+	return now.Sub(a.idleSince)
+}

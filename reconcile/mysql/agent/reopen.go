@@ -50,10 +50,15 @@ func (a *Agent) prepareReopening() {
 // letIn makes the next start of mysqld let in these members and no others. Passwords stay as they are in force: members that connect again
 // by themselves do so with the former ones.
 func (a *Agent) letIn(members []int) error {
+	next := a.bootstrap()
+	next.Receivers = members
+	return saveBootstrap(a.layout, next)
+}
+
+// bootstrap describes the init_file of a mysqld with data in use, and with the passwords that are in force.
+func (a *Agent) bootstrap() mysqld.Bootstrap {
 	account := func(user string) mysqld.Account { return mysqld.Account{User: user, Password: a.inForce[user]} }
-	return saveBootstrap(a.layout, mysqld.Bootstrap{
-		Agent: account(mysqld.AgentUser), Replication: account(mysqld.ReplicationUsers), Clone: account(mysqld.CloneUser), Receivers: members,
-	})
+	return mysqld.Bootstrap{Agent: account(mysqld.AgentUser), Replication: account(mysqld.ReplicationUsers), Clone: account(mysqld.CloneUser)}
 }
 
 // beginReopening reports whether the mysqld that answers opens by its replicas from now on. The caller must look again before it reports

@@ -63,16 +63,20 @@ func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 }
 
 const (
-	// straysFor is for how long Services may lead clients to a former primary after the next one is named: kube-proxy follows within seconds.
-	straysFor = 10 * time.Second
+	// straysFor is for how long nodes may lead clients to a former primary after the next one is named. kube-proxy follows within two
+	// seconds. After a refused connection, the node sends another one from the same port to the same Pod for 10 s (Linux,
+	// nf_conntrack_tcp_timeout_close).
+	straysFor = 12 * time.Second
 	// mostStrays is for how long the agent ends sessions if the next one is not named: a user may want to look at the data.
 	mostStrays = time.Minute
 )
 
-// strays is when Services may lead clients to a primary that was replaced: since when in this epoch, and when last.
+// strays is when clients may arrive at a primary that was replaced: since when in this epoch, and when last. isUnnamed means that the next
+// primary was not named then.
 type strays struct {
 	epoch       int64
 	since, last time.Time
+	isUnnamed   bool
 }
 
 // at returns what is known at a time, at which mysqld answers. The first look counts also if the next primary is named already: a mysqld
@@ -81,10 +85,11 @@ func (s strays) at(now time.Time, former *replaced, held replication.Record) str
 	if former == nil || former.Epoch != held.Epoch {
 		return s
 	}
-	isFirst := s.epoch != held.Epoch
+	isFirst := s.epoch != held.Epoch || s.isUnnamed && held.Primary != ""
 	if isFirst {
 		s = strays{epoch: held.Epoch, since: now}
 	}
+	s.isUnnamed = held.Primary == ""
 	if isFirst || held.Primary == "" || !former.IsKnown && !former.IsForced {
 		s.last = now
 	}
@@ -96,17 +101,61 @@ func (s strays) mayArrive(now time.Time) bool {
 	return now.Sub(s.last) <= straysFor && now.Sub(s.since) <= mostStrays
 }
 
+// noteReplaced reports that a primary which is replaced refuses clients, until the next look. The caller must hold the lock.
+func (a *Agent) noteReplaced(was replication.Role) {
+	if was == replication.RolePrimary && a.kept.Replaced != nil {
+		a.status.RefusesClients = true
+	}
+}
+
+// noteStrays returns whether clients may arrive that look for the primary, and must be refused: they would read what is old. It reports so
+// before the agent reports anything else that it has seen.
+func (a *Agent) noteStrays(observed mysqld.Observed, local replication.Observed) bool {
+	now, leads := time.Now(), local.Assignment != nil && local.Assignment.Role == replication.RolePrimary
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if observed.RefusesClients && a.strays == (strays{}) { // the agent has restarted meanwhile
+		a.strays = strays{epoch: a.kept.Held.Epoch, since: now, last: now}
+	}
+	a.strays = a.strays.at(now, a.kept.Replaced, a.kept.Held)
+	mayArrive := !leads && a.strays.mayArrive(now)
+	a.status.RefusesClients = mayArrive || observed.RefusesClients
+	return mayArrive && observed.Server.SuperReadOnly
+}
+
+// refuseStrays lets no client log in while one may arrive that looks for the primary. It ends the sessions of those with CONNECTION_ADMIN,
+// which mysqld does not refuse. The operator owns offline_mode: nothing else may turn it on for longer.
+func (a *Agent) refuseStrays(ctx context.Context, observed mysqld.Observed, mayArrive bool) {
+	var err error
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	switch {
+	case mayArrive && !observed.RefusesClients:
+		err = a.local.RefuseClients(bounded)
+	case !mayArrive && observed.RefusesClients && !a.isStopping():
+		err = a.local.AdmitClients(bounded)
+	}
+	if err != nil {
+		a.log.Info("cannot change whether clients are refused, will try again", "error", err.Error())
+	}
+}
+
+// refuseFromStart makes the next mysqld start without clients, because it starts as a former primary. The agent lets them in later.
+func (a *Agent) refuseFromStart() {
+	next := a.bootstrap()
+	next.RefuseClients = true
+	if err := saveBootstrap(a.layout, next); err != nil {
+		a.log.Info("cannot make the next mysqld refuse clients from its start on", "error", err.Error())
+	}
+	a.isSettled = false
+}
+
 // endStrays ends the sessions of clients at a former primary that takes no writes. A client would keep its connection, and get an error for
 // every write. It also ends those at a primary that has started again after it had a lease, until the operator confirms it: another member
 // may have taken over, and this one would serve what was there before. And it ends those at a primary that waits for replicas before it
 // opens (servesTail).
-func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed, local replication.Observed) {
-	now := time.Now()
-	a.mu.Lock()
-	former, held := a.kept.Replaced, a.kept.Held
-	a.mu.Unlock()
-	a.strays = a.strays.at(now, former, held)
-	isClosed := observed.Server.SuperReadOnly && (a.strays.mayArrive(now) || mayBeReplaced(a.lastAssignment(), local))
+func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed, local replication.Observed, mayArrive bool) {
+	isClosed := mayArrive || observed.Server.SuperReadOnly && mayBeReplaced(a.lastAssignment(), local)
 	if !isClosed && !a.servesTail(observed.Server) {
 		return
 	}

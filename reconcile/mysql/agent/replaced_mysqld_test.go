@@ -29,7 +29,7 @@ func replacedMember(t *testing.T, before []string, last ...string) replacement {
 	r.former.leads(t, 1, 0)
 	r.uuid = r.former.agent.Status().ServerUUID
 	root := r.former.open(t, "root", "root's", nil, r.ca)
-	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)")
+	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)", "CREATE USER app IDENTIFIED BY 'secret'")
 	r.former.admits(t, r.ca, r.next)
 	r.next.follow(t, r.former, 1)
 	r.next.isCopied(t)

@@ -75,11 +75,13 @@ func TestSessionsAreEndedForABoundedTime(t *testing.T) {
 	for name, looks := range map[string][]look{
 		"no takeover":                     {{0, 2, nil, named, false}},
 		"the next primary is chosen":      {{0, 2, closed, unnamed, true}, {30 * time.Second, 2, closed, unnamed, true}},
-		"it is named":                     {{0, 2, closed, unnamed, true}, {straysFor, 2, closed, named, true}, {straysFor + 1, 2, closed, named, false}},
+		"it is named":                     {{0, 2, closed, unnamed, true}, {straysFor, 2, closed, named, true}, {2 * straysFor, 2, closed, named, true}, {2*straysFor + 1, 2, closed, named, false}},
 		"it is named, and follows":        {{0, 2, closed, unnamed, true}, {straysFor, 2, nil, named, true}, {straysFor + 1, 2, nil, named, false}},
 		"it closes late":                  {{0, 2, open, named, true}, {straysFor, 2, open, named, true}, {2 * straysFor, 2, closed, named, true}},
 		"mysqld answers after the naming": {{0, 2, closed, named, true}, {straysFor, 2, closed, named, true}, {straysFor + 1, 2, closed, named, false}},
 		"no primary is named":             {{0, 2, closed, unnamed, true}, {mostStrays, 2, closed, unnamed, true}, {mostStrays + 1, 2, closed, unnamed, false}, {time.Hour, 2, closed, unnamed, false}},
+		"the next one is replaced":        {{0, 2, closed, unnamed, true}, {1, 2, nil, named, true}, {2, 3, nil, unnamed, true}, {straysFor, 3, nil, named, true}, {straysFor + 1, 3, nil, named, false}},
+		"it is named late":                {{0, 2, closed, unnamed, true}, {time.Hour, 2, closed, unnamed, false}, {time.Hour + 1, 2, closed, named, true}, {time.Hour + 1 + straysFor, 2, closed, named, true}, {time.Hour + 2 + straysFor, 2, closed, named, false}},
 		"it leads again, and is replaced": {{0, 2, closed, unnamed, true}, {time.Hour, 4, closed, unnamed, true}, {time.Hour + mostStrays, 4, closed, unnamed, true}},
 	} {
 		now := strays{}
@@ -93,6 +95,35 @@ func TestSessionsAreEndedForABoundedTime(t *testing.T) {
 			if got := now.mayArrive(at); got != look.want {
 				t.Errorf("%s, after %s: %t", name, look.after, got)
 			}
+		}
+	}
+}
+
+// TestAFormerPrimaryReportsThatItRefusesClients as long as clients may arrive, or mysqld refuses them.
+func TestAFormerPrimaryReportsThatItRefusesClients(t *testing.T) {
+	t.Parallel()
+	const epoch = 2
+	follows, leads := &replication.Assignment{Role: replication.RoleReplica}, &replication.Assignment{Role: replication.RolePrimary}
+	closed, open := replication.Server{SuperReadOnly: true}, replication.Server{}
+	for name, test := range map[string]struct {
+		former             *replaced
+		assigned           *replication.Assignment
+		seen               mysqld.Observed
+		refuses, isToldNow bool
+	}{
+		"a former primary":                       {&replaced{Epoch: epoch, IsKnown: true}, follows, mysqld.Observed{Server: closed}, true, true},
+		"one that still takes writes":            {&replaced{Epoch: epoch}, follows, mysqld.Observed{Server: open}, true, false},
+		"one that leads again":                   {&replaced{Epoch: epoch, IsKnown: true}, leads, mysqld.Observed{Server: closed}, false, false},
+		"one whose agent has restarted":          {nil, follows, mysqld.Observed{Server: closed, RefusesClients: true}, true, true},
+		"one that leads, and refuses until now":  {nil, leads, mysqld.Observed{Server: closed, RefusesClients: true}, true, false},
+		"a member that has never been a primary": {nil, follows, mysqld.Observed{Server: closed}, false, false},
+	} {
+		member := &Agent{kept: state{Held: replication.Record{Epoch: epoch, Primary: "db-1"}, Replaced: test.former}}
+		if mayArrive := member.noteStrays(test.seen, replication.Observed{Assignment: test.assigned}); mayArrive != test.isToldNow {
+			t.Errorf("%s: clients may arrive: %t", name, mayArrive)
+		}
+		if got := member.Status().RefusesClients; got != test.refuses {
+			t.Errorf("%s: it reports that it refuses clients: %t", name, got)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type restingCluster struct {
 
 // stableReport is what a status repeats of a member's report, except for what changes all the time.
 type stableReport struct {
-	heard, short, hangs, delays          bool
+	heard, short, hangs, delays, refuses bool
 	state                                replication.State
 	message, version, rootError, refused string
 	// tls identifies the certificates that the member uses, tables its report about tables, barred the accounts that no client can log in
@@ -63,7 +63,7 @@ func steadyOf(member replication.Member) stableReport {
 	left, events := status.Transactions.Left, status.ReplicaSideDisabled
 	return stableReport{
 		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
-		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), delays: status.DelaysCommits, tls: status.TLS, tables: tablesOf(status), barred: lockedOutOf(status),
+		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), delays: status.DelaysCommits, refuses: status.RefusesClients, tls: status.TLS, tables: tablesOf(status), barred: lockedOutOf(status),
 		disk: status.Disk.Level, volumeFails: !status.Probe.IsSound(), left: left != nil && *left > 0, knowsLeft: left != nil,
 		events: events != nil && *events > 0, knowsEvents: events != nil,
 	}

@@ -117,8 +117,9 @@ func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
 		"a replica has hollow transactions": {2, func(m *replication.Member) {
 			m.Status.Hollow = gtids(t, "4e11fa47-71ca-11e1-9e33-c80aa9429562:1")
 		}, false},
-		"a volume returns errors": {1, func(m *replication.Member) { m.Status.Probe.FailingFor = time.Second }, false},
-		"another agent":           {2, func(m *replication.Member) { m.Status.Protocol = 0 }, false},
+		"a volume returns errors":  {1, func(m *replication.Member) { m.Status.Probe.FailingFor = time.Second }, false},
+		"a member refuses clients": {1, func(m *replication.Member) { m.Status.RefusesClients = true }, false},
+		"another agent":            {2, func(m *replication.Member) { m.Status.Protocol = 0 }, false},
 	} {
 		scene, found := atRest(t)
 		known := found.settle("7", found.status(), clusterMemory{})

@@ -78,10 +78,12 @@ func planOf(in planInput) []action {
 		if decided.FormerPrimary != recorded.FormerPrimary {
 			return []action{record}
 		}
-		return append(planChildren(in), record)
+		readers, _ := planLabels(in)
+		return append(slices.Concat(readers, planChildren(in)), record)
 	}
 	first, later := planAssignments(in)
-	return slices.Concat(first, planChildren(in), planExpansions(in), later, planMatching(in), planLabels(in))
+	readers, labels := planLabels(in)
+	return slices.Concat(first, readers, planChildren(in), planExpansions(in), later, planMatching(in), labels)
 }
 
 func recordReason(before, after replication.Record) string {
@@ -207,10 +209,11 @@ func planMatching(in planInput) []action {
 	}}
 }
 
-func planLabels(in planInput) []action {
-	var plan []action
+// planLabels returns the roles of Pods that change. Those that lead readers to a former primary again come before the Services: the same
+// decision may lead the read Service away from the primary.
+func planLabels(in planInput) (readers, others []action) {
 	if in.decision.Record.Primary == "" {
-		return nil // no member has a role yet
+		return nil, nil // no member has a role yet
 	}
 	for _, pod := range in.seen.pods {
 		has := pod.Labels[children.LabelRole]
@@ -219,25 +222,28 @@ func planLabels(in planInput) []action {
 			continue
 		}
 		reason := fmt.Sprintf("from %s to %s", cmp.Or(has, "no role"), role)
-		plan = append(plan, action{verb: verbLabel, kind: "Pod", name: pod.Name, reason: reason, role: role})
+		change := action{verb: verbLabel, kind: "Pod", name: pod.Name, reason: reason, role: role}
+		if has == children.RoleFormerPrimary && role == children.RoleReplica {
+			readers = append(readers, change)
+		} else {
+			others = append(others, change)
+		}
 	}
-	return plan
+	return readers, others
 }
 
-// roleOf returns the role of a member with a Pod. A former primary gets no readers before it has accepted the record: it may run on without
-// a connection to the others, and would serve what was there before.
+// roleOf returns the role of a member with a Pod. A former primary gets no readers before it has accepted the record, because it may run on
+// without a connection to the others, and would serve what was there before. Nor does it get any as long as it refuses clients.
 func (in planInput) roleOf(member, has string) string {
-	record := in.decision.Record
-	if member == record.Primary {
+	record, status := in.decision.Record, in.seen.heard(member)
+	wasPrimary := has == children.RolePrimary || has == children.RoleFormerPrimary
+	switch {
+	case member == record.Primary:
 		return children.RolePrimary
-	}
-	if has != children.RolePrimary && has != children.RoleFormerPrimary {
+	case status != nil && status.RefusesClients:
+		return children.RoleFormerPrimary
+	case !wasPrimary, status != nil && status.HeldRole == replication.RoleReplica && status.Held.Epoch == record.Epoch:
 		return children.RoleReplica
-	}
-	for _, seen := range in.seen.members {
-		if seen.Name == member && seen.Status != nil && seen.Status.HeldRole == replication.RoleReplica && seen.Status.Held.Epoch == record.Epoch {
-			return children.RoleReplica
-		}
 	}
 	return children.RoleFormerPrimary
 }

@@ -119,6 +119,27 @@ func TestPlansTellWhatAPassDoesAndWhy(t *testing.T) {
 			in.seen.pods[1].Labels[children.LabelRole] = children.RoleFormerPrimary
 			in.seen.members[1].Status.Held, in.seen.members[1].Status.HeldRole = in.decision.Record, replication.RoleReplica
 		}, []string{"label Pod/db-1: from former-primary to replica"}},
+		"a former primary that lets readers in again before the read Service leads to it": {func(in *planInput) {
+			in.seen.pods[1].Labels[children.LabelRole] = children.RoleFormerPrimary
+			in.seen.members[1].Status.Held, in.seen.members[1].Status.HeldRole = in.decision.Record, replication.RoleReplica
+			in.areMade = false
+		}, []string{
+			"label Pod/db-1: from former-primary to replica",
+			"apply ServiceAccount/db: not known yet to be as the spec asks",
+			"apply ConfigMap/db-config: not known yet to be as the spec asks",
+			"apply Service/db-pods: not known yet to be as the spec asks",
+			"apply Service/db: writes must reach db-0",
+			"apply Service/db-read: reads must reach replicas",
+			"apply PodDisruptionBudget/db: not known yet to be as the spec asks",
+			"apply StatefulSet/db: 2 members, now 2",
+			"publish ConfigMap/db-ca-cert: clients read the CAs from it",
+		}},
+		"a former primary that still refuses clients": {func(in *planInput) {
+			in.seen.pods[1].Labels[children.LabelRole] = children.RoleFormerPrimary
+			in.seen.members[1].Status.Held, in.seen.members[1].Status.HeldRole = in.decision.Record, replication.RoleReplica
+			in.seen.members[1].Status.RefusesClients = true
+		}, nil},
+		"a replica that refuses clients": {func(in *planInput) { in.seen.members[1].Status.RefusesClients = true }, []string{"label Pod/db-1: from replica to former-primary"}},
 		"a former primary that does not answer": {func(in *planInput) {
 			in.seen.pods[1].Labels[children.LabelRole] = children.RoleFormerPrimary
 			in.seen.members[1].Status = nil

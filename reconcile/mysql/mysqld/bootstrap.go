@@ -17,6 +17,8 @@ type Bootstrap struct {
 	NewData, RestoredData bool
 	// Receivers are the ordinals of the members that may read the binary log from the start on, as with AllowReceivers.
 	Receivers []int
+	// RefuseClients lets only accounts with CONNECTION_ADMIN log in from the start on, as RefuseClients of a Server does.
+	RefuseClients bool
 }
 
 // ownAccount is one of the operator's accounts as an init_file sets it up. Its grants are the least that its verbs need (manual,
@@ -134,6 +136,9 @@ func (b Bootstrap) SQL() (string, error) {
 		"GRANT "+agentRole+" TO '"+AgentUser+"'@'localhost'",
 		"SET DEFAULT ROLE "+agentRole+" TO '"+AgentUser+"'@'localhost'",
 	)
+	if b.RefuseClients {
+		lines = append(lines, offlineOn)
+	}
 	return strings.Join(lines, ";\n") + ";\n", nil
 }
 

@@ -134,6 +134,22 @@ func TestBootstrapGrantsTheLeast(t *testing.T) {
 	}
 }
 
+// TestBootstrapRefusesClients: a former primary starts without clients, and nothing that fails afterwards may let them in.
+func TestBootstrapRefusesClients(t *testing.T) {
+	t.Parallel()
+	for _, refuses := range []bool{false, true} {
+		b := bootstrap("secret")
+		b.RefuseClients = refuses
+		text, err := b.SQL()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.HasSuffix(text, ";\nSET GLOBAL offline_mode = ON;\n"); got != refuses || strings.Contains(text, "offline_mode") != refuses {
+			t.Errorf("refuses clients: %t, want %t:\n%s", got, refuses, text)
+		}
+	}
+}
+
 // TestBootstrapLocksMembersOut: only those that it names can follow this mysqld when it has started.
 func TestBootstrapLocksMembersOut(t *testing.T) {
 	t.Parallel()

@@ -94,15 +94,14 @@ type closingSession struct {
 	close func()
 }
 
-// admitNobody lets no client log in any more, and begins to lock mysqld. offline_mode ends the sessions of accounts without
-// CONNECTION_ADMIN. The others are refused because two connections are one more than max_connections, and than the one that is reserved
-// for them (manual, "Too many connections").
+// admitNobody lets no client log in any more, and begins to lock mysqld. Accounts with CONNECTION_ADMIN are refused because two connections
+// are one more than max_connections, and than the one that is reserved for them (manual, "Too many connections").
 func (s *Server) admitNobody(ctx context.Context) (looking session, locking closingSession, err error) {
 	const what = "admit no more clients"
 	if looking, err = newSession(ctx, s.db); err != nil {
 		return looking, locking, fmt.Errorf("%s: %w", what, err)
 	}
-	if err := looking.exec(ctx, what, "SET GLOBAL offline_mode = ON", "SET GLOBAL max_connections = @@GLOBAL.max_connections + 2"); err != nil {
+	if err := looking.exec(ctx, what, offlineOn, "SET GLOBAL max_connections = @@GLOBAL.max_connections + 2"); err != nil {
 		return looking, locking, errors.Join(err, looking.Close())
 	}
 	apart := sql.OpenDB(s.connector)

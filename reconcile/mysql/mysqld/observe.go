@@ -30,6 +30,8 @@ type Observed struct {
 	// privilege tables. A replica that would acknowledge it cannot connect either. This ends when acknowledgements are no longer enforced,
 	// or with a restart.
 	LoginsHang bool
+	// RefusesClients reports whether only accounts with CONNECTION_ADMIN can log in (RefuseClients).
+	RefusesClients bool
 }
 
 // EnoughAcknowledge reports whether enough acknowledging replicas are connected for a commit to return.
@@ -82,10 +84,11 @@ func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {
 		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_timeout = `+SemiSyncTimeout+`
 			AND @@GLOBAL.rpl_semi_sync_source_wait_point = 'AFTER_SYNC' AND @@GLOBAL.rpl_semi_sync_source_wait_no_replica,
 		IF(@@GLOBAL.rpl_semi_sync_source_enabled, @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, 0), @@GLOBAL.rpl_semi_sync_replica_enabled,
-		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED), @@GLOBAL.sync_relay_log = 1, @@GLOBAL.binlog_group_commit_sync_delay`)
+		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED), @@GLOBAL.sync_relay_log = 1, @@GLOBAL.binlog_group_commit_sync_delay,
+		@@GLOBAL.offline_mode`)
 	server := &seen.Server
 	err := row.Scan(&server.SuperReadOnly, &server.ReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &certain, &seen.AskedAcks, &server.ReplicaAcks,
-		&server.RelayLogLimit, &seen.SyncsRelayLog, &delay)
+		&server.RelayLogLimit, &seen.SyncsRelayLog, &delay, &seen.RefusesClients)
 	if err != nil {
 		return fmt.Errorf("read variables: %w", err)
 	}

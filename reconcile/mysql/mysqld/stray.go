@@ -5,7 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
+
+// offlineOn makes mysqld end the sessions of accounts without CONNECTION_ADMIN, and refuse them with error 3032 (manual, "offline_mode").
+const offlineOn = "SET GLOBAL offline_mode = ON"
+
+// RefuseClients lets only accounts with CONNECTION_ADMIN log in, unless mysqld runs the statement too late. Among the operator's accounts,
+// only the agent's has it.
+func (s *Server) RefuseClients(ctx context.Context) error {
+	return s.exec(ctx, "refuse clients", "SET GLOBAL offline_mode = IF("+inTime(time.Now())+", 1, @@GLOBAL.offline_mode)")
+}
+
+// AdmitClients lets all accounts log in again.
+func (s *Server) AdmitClients(ctx context.Context) error {
+	return s.exec(ctx, "admit clients", "SET GLOBAL offline_mode = OFF")
+}
 
 // EndClients ends the sessions of clients on other hosts, and returns how many. Sessions of the operator's accounts stay.
 func (s *Server) EndClients(ctx context.Context) (int, error) {

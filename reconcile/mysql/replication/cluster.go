@@ -225,7 +225,7 @@ func (c Cluster) replicas() []Member {
 func (c Cluster) servingReplicas() int {
 	count := 0
 	for _, member := range c.replicas() {
-		if c.wanted(member) && member.Status != nil && member.Status.State == StateReplicating {
+		if c.wanted(member) && member.Status != nil && member.Status.State == StateReplicating && !member.Status.RefusesClients {
 			count++
 		}
 	}

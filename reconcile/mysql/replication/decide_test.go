@@ -511,6 +511,7 @@ func TestDecideRoutesReads(t *testing.T) {
 		"replicas serve reads":                                     {healthy(t, 2, 1), false},
 		"a single member serves reads itself":                      {healthy(t, 1, 0), true},
 		"no replica serves: the primary must":                      {healthy(t, 2, 1).hears(1, StateCatchingUp), true},
+		"no replica lets clients in":                               {healthy(t, 2, 1).says(1, func(_ *testing.T, s *Status) { s.RefusesClients = true }), true},
 		"also while the record changes":                            {func() *story { s := healthy(t, 1, 0); s.c.Record.InSync = nil; return s }(), true},
 		"while the primary is replaced, they stay at the replicas": {awaiting(t, 2, 1, 0), false},
 		"a replica that is leaving does not count":                 {func() *story { s := healthy(t, 2, 0); s.c.Replicas = 1; return s }(), true},

@@ -147,7 +147,7 @@ func (c Cluster) ableDonors() []Member {
 // canDonate reports whether a replica is certain to do as a donor, as far as the operator knows. MySQL writes to the donor's volume while
 // it copies, so that must work and have room.
 func (c Cluster) canDonate(m Member, primary Status) bool {
-	if m.Address == "" || !c.wanted(m) || !c.Record.Acknowledges(m.Name) || !follows(m, c.Record) || !m.Status.hasAllRows() {
+	if m.Address == "" || !c.wanted(m) || !c.Record.Acknowledges(m.Name) || !follows(m, c.Record) || !m.Status.hasAllRows() || m.Status.RefusesClients {
 		return false
 	}
 	source := Source{ServerUUID: primary.ServerUUID, Executed: primary.Executed.Union(primary.Pending)}

@@ -72,6 +72,7 @@ func TestWhichReplicaIsTheDonor(t *testing.T) {
 		"none that follows an earlier primary":        {only(t).says(3, holding(Record{Epoch: 0, Primary: "db-0"})), ""},
 		"none that may have forgotten":                {only(t).says(3, func(_ *testing.T, s *Status) { s.IsForgetful = true }), ""},
 		"none that needs a copy itself":               {only(t).says(3, needsCopy), ""},
+		"none that refuses clients":                   {only(t).says(3, func(_ *testing.T, s *Status) { s.RefusesClients = true }), ""},
 		"none without rows":                           {only(t).says(3, func(_ *testing.T, s *Status) { s.TablesWithoutRows = &Tables{More: 1} }), ""},
 		"none that may be without rows":               {only(t).says(3, func(_ *testing.T, s *Status) { s.TablesWithoutRows = nil }), ""},
 		"none with transactions of its own":           {only(t).says(3, has("A:1-10,B:1")), ""},

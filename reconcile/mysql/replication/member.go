@@ -223,6 +223,9 @@ type Status struct {
 	// Silent are the members that this primary had made silent, as its assignment says, before it observed itself: everything reported below
 	// was observed later.
 	Silent []string `json:"silent,omitempty"`
+	// RefusesClients means that clients cannot log in: the member was the primary a moment ago, and nodes may still lead clients to it that
+	// look for the primary.
+	RefusesClients bool `json:"refusesClients,omitempty"`
 
 	ServerUUID string `json:"serverUUID,omitempty"`
 	Version    string `json:"version,omitempty"`

@@ -23,6 +23,8 @@ type News struct {
 	// observedUnder, isClosed and acknowledges are what the operator waits for after it has sent an assignment.
 	observedUnder          Version
 	isClosed, acknowledges bool
+	// refusesClients keeps readers away from the member.
+	refusesClients bool
 }
 
 // IsLate reports whether mysqld does not answer its agent, or takes long for it.
@@ -52,5 +54,6 @@ func (s Status) News() News {
 		state: s.State, boot: s.Boot, isLate: s.IsLate(), hearsNothing: s.hearsNothing(), lacksAcks: s.AcksShortSeconds > 0,
 		lacksReplicas: s.Lease.LacksAny(), leaseEnds: s.Lease.IsEnding() && s.Lease.Needs > 0, hasVolumeFailed: s.hasVolumeFailed(),
 		observedUnder: s.ObservedUnder, isClosed: s.Closed != nil, acknowledges: s.Acknowledging,
+		refusesClients: s.RefusesClients,
 	}
 }

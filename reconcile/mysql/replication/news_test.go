@@ -29,6 +29,7 @@ func TestNews(t *testing.T) {
 		"it acknowledges commits":                    {wellReplica, func(s *Status) { s.Acknowledging = true }, true},
 		"mysqld refuses all writes":                  {wellPrimary, func(s *Status) { s.Closed = &Version{1, 2} }, true},
 		"it has caught up":                           {Status{State: StateCatchingUp}, func(s *Status) { s.State = StateReplicating }, true},
+		"it lets clients in again":                   {Status{RefusesClients: true}, func(s *Status) { s.RefusesClients = false }, true},
 		"it lags":                                    {wellReplica, func(s *Status) { s.Message = "lags" }, false},
 	}
 	for name, test := range tests {

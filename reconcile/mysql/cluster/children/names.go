@@ -23,7 +23,7 @@ const (
 	RolePrimary = "primary"
 	// RoleReplica is the role of each other member.
 	RoleReplica = "replica"
-	// RoleFormerPrimary is the role of a former primary that may not know that it is none any more.
+	// RoleFormerPrimary is the role of a former primary that may not know that it is none any more, or still refuses clients.
 	RoleFormerPrimary = "former-primary"
 
 	labelName = "app.kubernetes.io/name"
