@@ -181,16 +181,26 @@ func (b *bench) addressOf(ctx context.Context, namespace, name string) (string, 
 	return address, err
 }
 
-// connect connects to the Services, and makes what clients write to.
+// clientUser is the account of clients, which has no rights but to the tables, as an application's.
+const clientUser = "client"
+
+// connect makes what clients write to, and connects to the Services as a client.
 func (b *bench) connect(ctx context.Context) (err error) {
-	if b.write, err = b.openService(ctx, b.cluster); err != nil {
+	root, err := b.openService(ctx, b.cluster, "root")
+	if err != nil {
 		return err
 	}
-	if b.reads, err = b.openService(ctx, b.cluster+"-read"); err != nil {
+	defer root.Close()
+	if err := makeTables(ctx, root); err != nil {
+		return err
+	}
+	if b.write, err = b.openService(ctx, b.cluster, clientUser); err != nil {
+		return err
+	}
+	if b.reads, err = b.openService(ctx, b.cluster+"-read", clientUser); err != nil {
 		b.disconnect()
-		return err
 	}
-	return makeTables(ctx, b.write)
+	return err
 }
 
 func (b *bench) disconnect() {
@@ -202,12 +212,14 @@ func (b *bench) disconnect() {
 }
 
 // openService connects to a Service, and waits for an answer: nodes hear of a new endpoint a moment after the cluster is Ready.
-func (b *bench) openService(ctx context.Context, name string) (*sql.DB, error) {
+func (b *bench) openService(ctx context.Context, name, user string) (*sql.DB, error) {
 	address, err := b.read(ctx, "services", name, "{.spec.clusterIP}:{.spec.ports[0].port}")
 	if err != nil {
 		return nil, err
 	}
-	db, err := openDB(b.config(address))
+	config := b.config(address)
+	config.User = user
+	db, err := openDB(config)
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (b *bench) awaitSame(ctx context.Context) error {
 	})
 }
 
-// makeTables makes what clients write to.
+// makeTables makes what clients write to, and their account.
 func makeTables(ctx context.Context, db *sql.DB) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errors.New("the tables are not made in time"))
 	defer cancel()
@@ -98,6 +98,8 @@ func makeTables(ctx context.Context, db *sql.DB) error {
 		"CREATE DATABASE " + database,
 		"CREATE TABLE " + table + " (id INT PRIMARY KEY, note VARCHAR(64) NOT NULL)",
 		"CREATE TABLE " + registerTable + " (id INT PRIMARY KEY, value BIGINT NOT NULL)",
+		"CREATE USER '" + clientUser + "' IDENTIFIED BY '" + password + "'",
+		"GRANT ALL ON " + database + ".* TO '" + clientUser + "'",
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)

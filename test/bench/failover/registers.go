@@ -66,6 +66,9 @@ type registerClient struct {
 	registers *registers
 	number    int
 	choice    *rand.Rand
+	// server is the member that the connection of this number leads to.
+	server   string
+	serverOf int
 }
 
 func startRegisterClient(ctx context.Context, db *sql.DB, of *registers, number int, seed uint64) *registerClient {
@@ -88,9 +91,11 @@ func (c *registerClient) write(ctx context.Context, register int) {
 		_, err := conn.ExecContext(ctx, "UPDATE "+registerTable+" SET value = ? WHERE id = ?", one.Value, c.registers.first+register)
 		return err
 	}))
+	ended := time.Now()
+	one.Server = c.connectedTo(ctx)
 	if !sent.IsZero() && !history.Refused(err) {
 		one.IsOpen = err != nil
-		c.note(c.registers.timed(one, sent))
+		c.note(c.registers.timed(one, sent, ended))
 	}
 }
 
@@ -101,14 +106,30 @@ func (c *registerClient) read(ctx context.Context, register int) {
 		one.Value, err = c.registers.value(ctx, conn, register)
 		return err
 	}))
+	ended := time.Now()
 	if err == nil {
-		c.note(c.registers.timed(one, sent))
+		one.Server = c.connectedTo(ctx)
+		c.note(c.registers.timed(one, sent, ended))
 	}
 }
 
-// timed adds the times of an operation that ends now.
-func (r *registers) timed(one history.Operation, sent time.Time) history.Operation {
-	one.Began, one.Ended = sent.Sub(r.start), time.Since(r.start)
+// connectedTo names the member that the client is connected to; empty if it is not, or gets no answer.
+func (c *registerClient) connectedTo(ctx context.Context) string {
+	if c.conn == nil {
+		return ""
+	}
+	if c.serverOf != c.session.number {
+		c.server, c.serverOf = "", c.session.number
+		_ = bounded(func(ctx context.Context, conn *sql.Conn) error { // without an answer, it is not known
+			return conn.QueryRowContext(ctx, "SELECT @@hostname").Scan(&c.server)
+		})(ctx, c.conn)
+	}
+	return c.server
+}
+
+// timed adds the times of an operation.
+func (r *registers) timed(one history.Operation, sent, ended time.Time) history.Operation {
+	one.Began, one.Ended = sent.Sub(r.start), ended.Sub(r.start)
 	return one
 }
 
@@ -150,7 +171,7 @@ func (r *reader) read(ctx context.Context) {
 	tried.ended, tried.isAcknowledged = time.Now(), err == nil
 	r.attempts.note(tried)
 	if err == nil {
-		r.found.note(r.registers.timed(one, sent))
+		r.found.note(r.registers.timed(one, sent, tried.ended))
 	}
 }
 

@@ -19,6 +19,8 @@ type Operation struct {
 	IsWrite  bool `json:"isWrite"`
 	// Value is what was written or read. It is Absent if there was no such register.
 	Value int64 `json:"value"`
+	// Server is the member to which the client was connected; empty if it could not say. The check does not need it.
+	Server string `json:"server,omitempty"`
 	// Began and Ended count from one moment for all operations.
 	Began time.Duration `json:"began"`
 	Ended time.Duration `json:"ended"`
