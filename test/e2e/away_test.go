@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestCrashedPrimaryOpensWithoutAnOperator: no operator runs when mysqld of the primary is killed, twice. Clients write again, and nothing
-// is lost. When the operator is back, the primary stays the primary, and its mysqld does not start again.
+// TestCrashedPrimaryOpensWithoutAnOperator: no operator runs when mysqld of the primary is killed, and then its container. Clients write
+// again, and nothing is lost. When the operator is back, the primary stays the primary, and its mysqld does not start again.
 func TestCrashedPrimaryOpensWithoutAnOperator(t *testing.T) { //nolint:paralleltest // all tests use this operator
 	p := newPlace(t)
 	p.start(3)
@@ -30,11 +30,11 @@ func TestCrashedPrimaryOpensWithoutAnOperator(t *testing.T) { //nolint:parallelt
 		}
 	})
 	p.run("delete", "pod", "mysql-operator", "--namespace", operatorNamespace)
-	for range 2 {
+	for _, process := range []string{"mysqld", "mysql-operator-supervisor"} {
 		began := time.Now()
-		kill(t, p.cluster+"-0", "mysqld")
+		kill(t, p.cluster+"-0", process)
 		p.goesOn(w)
-		t.Logf("clients write again after %s", time.Since(began).Round(time.Millisecond))
+		t.Logf("clients write again %s after %s was killed", time.Since(began).Round(time.Millisecond), process)
 	}
 	lives := p.lives(3)
 
