@@ -20,6 +20,8 @@ type Observed struct {
 	AskedAcks int
 	// AckClients is how many acknowledging replicas are connected. The agent lowers it to those that do acknowledge; Connected stays.
 	AckClients, Connected int
+	// AcksSwitchedOff is how often acknowledgements were switched off since mysqld's start, or since FLUSH STATUS.
+	AcksSwitchedOff int64
 	// CommitsWait reports whether a commit waits for acknowledgements.
 	CommitsWait bool
 	// SyncsRelayLog reports whether the receiver flushes the relay log for each transaction, before it acknowledges it.
@@ -44,14 +46,14 @@ const loginTimeout = 2 * time.Second
 // Observe reads everything that decisions about a member depend on.
 func (s *Server) Observe(ctx context.Context) (Observed, error) {
 	seen := Observed{}
+	status, err := s.semiSyncStatus(ctx) // before what mysqld has executed (replication.AcksLook)
+	if err != nil {
+		return seen, err
+	}
 	if err := s.observeVariables(ctx, &seen); err != nil {
 		return seen, err
 	}
 	channel, err := s.observeChannel(ctx)
-	if err != nil {
-		return seen, err
-	}
-	status, err := s.semiSyncStatus(ctx)
 	if err != nil {
 		return seen, err
 	}
@@ -60,6 +62,7 @@ func (s *Server) Observe(ctx context.Context) (Observed, error) {
 	}
 	channel.AckActive = status["Rpl_semi_sync_replica_status"] == "ON"
 	seen.AckClients, _ = strconv.Atoi(status["Rpl_semi_sync_source_clients"])
+	seen.AcksSwitchedOff, _ = strconv.ParseInt(status["Rpl_semi_sync_source_no_times"], 10, 64)
 	seen.Connected = seen.AckClients
 	seen.Server.Channel = channel
 	// A replica that hangs still counts as acknowledging, so the number of clients does not show whether commits wait.
@@ -200,7 +203,7 @@ func scanRow(rows *sql.Rows) (map[string]string, error) {
 }
 
 func (s *Server) semiSyncStatus(ctx context.Context) (map[string]string, error) {
-	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_replica_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients', 'Rpl_semi_sync_source_wait_sessions')")
+	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_replica_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients', 'Rpl_semi_sync_source_wait_sessions', 'Rpl_semi_sync_source_no_times')")
 	if err != nil {
 		return nil, fmt.Errorf("read semi-synchronous status: %w", err)
 	}
