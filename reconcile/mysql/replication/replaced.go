@@ -4,7 +4,8 @@ import "fmt"
 
 // A primary that is replaced may have transactions that no other member has. Its clients were never told that these succeeded: the members
 // that were read for the new primary have everything that was acknowledged (handover.go). So they may be dropped, after a copy of them is
-// kept. Nothing else that a member has alone may be: its agent knows what the member had when it stopped being the primary.
+// kept. Nothing else that a member has alone may be: its agent knows what the member had when it stopped being the primary, and what of it
+// is in doubt (AcksWatch).
 
 // IsReplaced reports whether the primary of the last assignment is replaced by the next one. It need not have seen the record that fenced
 // the others: without them, nothing that it made was acknowledged.
@@ -26,7 +27,7 @@ func (r Record) Forgets(epoch int64) bool { return epoch < r.ForcedEpoch }
 func errantStep(a Assignment, local Observed, errant GTIDSet) Step {
 	switch {
 	case !local.isUnacknowledged(errant):
-		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
+		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary) + local.doubts(errant)}
 	case !local.SetAside.Contains(errant):
 		state := StateCatchingUp
 		if local.CannotSetAside {
@@ -42,7 +43,17 @@ func errantStep(a Assignment, local Observed, errant GTIDSet) Step {
 // of them alone, the primary may have lost some.
 const MostUnacknowledged = 10_000
 
-// isUnacknowledged reports whether the member made these transactions as the primary, and was replaced without them.
+// isUnacknowledged reports whether the member made these transactions as the primary, was replaced without them, and no client was told
+// that they had succeeded.
 func (l Observed) isUnacknowledged(errant GTIDSet) bool {
-	return l.HadAsPrimary.Contains(errant) && errant.Count() <= MostUnacknowledged
+	return l.HadAsPrimary.Contains(errant) && errant.Count() <= MostUnacknowledged && errant.Both(l.InDoubt).Empty()
+}
+
+// doubts says which of these transactions are in doubt; empty if none is.
+func (l Observed) doubts(errant GTIDSet) string {
+	inDoubt := errant.Both(l.InDoubt)
+	if inDoubt.Empty() {
+		return ""
+	}
+	return fmt.Sprintf("; clients may have been told that %s had succeeded: MySQL had stopped waiting for acknowledgements", inDoubt)
 }

@@ -85,6 +85,9 @@ type Observed struct {
 	// HadAsPrimary is what the member had made itself when it was replaced as the primary, until it follows another one; otherwise empty.
 	// SetAside is the part of it of which the agent has kept a copy.
 	HadAsPrimary, SetAside GTIDSet
+	// InDoubt are transactions that the member made as the primary, and that a client may have been told had succeeded although no other
+	// member has them.
+	InDoubt GTIDSet
 	// CannotSetAside means that the agent has tried to set transactions aside, and failed.
 	CannotSetAside bool
 	// IsForgetful means that the member may have lost transactions that it has acknowledged, and has not observed its primary since.

@@ -342,6 +342,10 @@ func TestErrantMembersAreNeverOverwritten(t *testing.T) {
 			scene: replacedPrimary(t, "B:5-6").with(func(l *Observed) { l.SetAside, l.Origin = gtids(t, "B:5-6"), OriginFresh }), verb: VerbClone, state: StateCloning, needsCopy: true},
 		"what a user wrote on it since stays": {
 			scene: replacedPrimary(t, "B:5-6").having("A:1-10,B:1-7"), verb: VerbNone, state: StateErrant, says: "3 transactions"},
+		"what clients may have been told had succeeded stays": {
+			scene: replacedPrimary(t, "B:5-6").with(func(l *Observed) { l.InDoubt = gtids(t, "B:3-5") }), verb: VerbNone, state: StateErrant, says: "told that " + uuidB + ":5 had succeeded"},
+		"what others have is not in doubt any more": {
+			scene: replacedPrimary(t, "B:5-6").with(func(l *Observed) { l.InDoubt = gtids(t, "B:3-4") }), verb: VerbSetAside, state: StateCatchingUp, says: "2 transactions"},
 		"more than can have waited for acknowledgements stays": {
 			scene: replacedPrimary(t, "B:5-10006").having("A:1-10,B:1-10006"), verb: VerbNone, state: StateErrant, says: "10002 transactions"},
 		"a member that has lost what it made itself is copied: a receiver would never get that back": {
