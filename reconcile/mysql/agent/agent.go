@@ -64,6 +64,8 @@ type Agent struct {
 	commits commits
 	stand   commitStand
 	sentAll sentAll
+	// acks watches whether commits wait for acknowledgements. Only the loop uses it.
+	acks replication.AcksWatch
 	// receivers are the members that this mysqld allows to follow it. Only the loop uses them.
 	receivers receivers
 	// barrier is the last one of this agent, nil for none. replicaStart is the start of a mysqld that was a replica, eventsNext when the loop
@@ -241,7 +243,7 @@ func (a *Agent) takeTurns(ctx context.Context) {
 
 // turn observes once and carries out at most one step. It returns how long to wait before the next turn.
 func (a *Agent) turn(ctx context.Context) time.Duration {
-	under := a.follows()
+	under, order := a.follows(), a.lastAssignment()
 	observed, err := a.lookAtStart(ctx)
 	if err != nil {
 		return a.unanswered(err, under)
@@ -250,6 +252,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		a.reportUnrecorded(observed, err, under)
 		return lookEvery
 	}
+	a.watchAcks(observed, order)
 	a.recordReplaced(observed, under)
 	local := a.localView(observed)
 	if a.beginReopening(local) {

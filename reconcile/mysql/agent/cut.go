@@ -209,8 +209,11 @@ func (a *Agent) keepTail(name string, tail binlog.Tail, own replication.GTIDSet)
 		return fmt.Errorf("the transactions have %d bytes, more than the %d that the agent copies", size, mostSetAside)
 	}
 	a.mu.Lock()
-	epoch := a.kept.Held.Epoch
+	epoch, inDoubt := a.kept.Held.Epoch, a.kept.InDoubt.Both(tail.GTIDs)
 	a.mu.Unlock()
+	if !inDoubt.Empty() {
+		return fmt.Errorf("clients may have been told that %s had succeeded", inDoubt)
+	}
 	folder := a.layout.setAsideDir(epoch)
 	if err := a.layout.copyExtents([]mysqld.Extent{{File: name, To: tail.Head}, {File: name, From: tail.From, To: tail.Size}}, folder); err != nil {
 		return fmt.Errorf("copy transactions to %s: %w", folder, err)

@@ -29,7 +29,7 @@ func TestScheduledEventsRunOnTheNextPrimaryMysqld(t *testing.T) {
 	replica.until(t, "the replica has the events", func() bool { return replica.agent.Status().Executed.Contains(seen.Server.Executed) })
 
 	fence(t, replica)
-	record := replication.Record{Epoch: 2, Revision: 4, Primary: "db-1", InSync: []string{"db-1"}}
+	record := replication.Record{Epoch: 2, Revision: 5, Primary: "db-1", InSync: []string{"db-1"}}
 	replica.obeys(t, replication.Assignment{Record: record, Role: replication.RolePrimary})
 	replica.until(t, "the event runs on the next primary", func() bool {
 		events := replica.agent.Status().Events

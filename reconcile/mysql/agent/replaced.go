@@ -51,7 +51,7 @@ func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 	case kept.Replaced == nil:
 		return
 	case server.Channel.IO == "Yes" && server.Channel.SQL == "Yes":
-		kept.Replaced = nil
+		kept.Replaced, kept.InDoubt = nil, replication.GTIDSet{}
 	case kept.Replaced.IsKnown || kept.Replaced.IsForced || a.closedUnder(observed, under) == nil || a.assignment != nil && under.version != kept.Held.Version():
 		return // an agent that has no assignment yet has found the mark on the volume
 	default:
@@ -178,6 +178,7 @@ func mayBeReplaced(last *replication.Assignment, local replication.Observed) boo
 
 // viewReplaced adds to a view what the next step of a replaced primary depends on. The caller must hold the lock.
 func (a *Agent) viewReplaced(local *replication.Observed) {
+	local.InDoubt = a.kept.InDoubt
 	if kept := a.kept.Replaced; kept != nil && !kept.IsForced {
 		local.HadAsPrimary, local.SetAside, local.CannotSetAside = kept.Had, kept.SetAside, a.cannotSetAside
 	}

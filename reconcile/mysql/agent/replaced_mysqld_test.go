@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/test/rootfs"
 )
@@ -23,6 +25,14 @@ type replacement struct {
 // replacedMember makes a primary crash while its last commits wait. No client is told that they have succeeded. The statements before need
 // no acknowledgement.
 func replacedMember(t *testing.T, before []string, last ...string) replacement {
+	t.Helper()
+	r := replaceableMember(t, before...)
+	r.crashes(t, last...)
+	return r
+}
+
+// replaceableMember makes a primary that executes statements, and whose later commits wait. Its replica receives nothing more.
+func replaceableMember(t *testing.T, before ...string) replacement {
 	t.Helper()
 	r := replacement{ca: newAuthority(t)}
 	r.former, r.next = startRealMember(t, r.ca), startRealMember(t, r.ca)
@@ -43,7 +53,15 @@ func replacedMember(t *testing.T, before []string, last ...string) replacement {
 		return err == nil && receivers == 0
 	})
 	execute(t, root, before...)
-	r.former.leads(t, 2, 1)
+	r.former.obeys(t, replication.Assignment{Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", Joining: []string{"db-1"}}, Role: replication.RolePrimary, Acks: 1})
+	r.former.until(t, "commits wait", func() bool { return r.former.agent.Status().AcksEnforced == 1 })
+	r.former.leads(t, 3, 1) // the record promises nothing before
+	return r
+}
+
+// crashes makes the primary crash while these commits wait.
+func (r replacement) crashes(t *testing.T, last ...string) {
+	t.Helper()
 	told := make(chan error, len(last))
 	for _, statement := range last {
 		client := r.former.open(t, "root", "root's", nil, r.ca)
@@ -59,13 +77,12 @@ func replacedMember(t *testing.T, before []string, last ...string) replacement {
 			t.Error("the client was told that its commit has succeeded")
 		}
 	}
-	return r
 }
 
 // fence gives a member the record under which no member leads.
 func fence(t *testing.T, m *realMember) {
 	t.Helper()
-	fenced := replication.Record{Epoch: 2, Revision: 3, FormerPrimary: "db-0", InSync: []string{"db-0", "db-2"}, RequiredAcks: 1}
+	fenced := replication.Record{Epoch: 2, Revision: 4, FormerPrimary: "db-0", InSync: []string{"db-0", "db-2"}, RequiredAcks: 1}
 	m.obeys(t, replication.Assignment{Record: fenced, Role: replication.RoleReplica})
 	m.until(t, "the member takes no writes", func() bool {
 		closed := m.agent.Status().Closed
@@ -76,7 +93,7 @@ func fence(t *testing.T, m *realMember) {
 // takesOver makes the replica the primary, and returns the assignment with which the former one follows it.
 func (r replacement) takesOver(t *testing.T) replication.Assignment {
 	t.Helper()
-	chosen := replication.Record{Epoch: 2, Revision: 4, Primary: "db-2", InSync: []string{"db-2"}, Joining: []string{"db-1"}, ForcedEpoch: r.forcedEpoch}
+	chosen := replication.Record{Epoch: 2, Revision: 5, Primary: "db-2", InSync: []string{"db-2"}, Joining: []string{"db-1"}, ForcedEpoch: r.forcedEpoch}
 	r.next.obeys(t, replication.Assignment{Record: chosen, Role: replication.RolePrimary})
 	r.next.until(t, "it leads", func() bool { return r.next.agent.Status().State == replication.StateWriting })
 	r.next.admits(t, r.ca, r.former)
@@ -135,12 +152,46 @@ func TestAFormerPrimaryKeepsWhatAForcedOneLacksMysqld(t *testing.T) {
 	r.forcedEpoch = 2
 	fence(t, r.former)
 	r.former.obeys(t, r.takesOver(t))
+	r.staysErrant(t, "1,2")
+}
+
+// TestAFormerPrimaryKeepsWhatMySQLAcknowledgedAloneMysqld: MySQL has stopped waiting for acknowledgements, and waits again when the agent
+// looks. The member keeps the commit that a client was told had succeeded, and what came after it.
+func TestAFormerPrimaryKeepsWhatMySQLAcknowledgedAloneMysqld(t *testing.T) {
+	t.Parallel()
+	const prefix = "SET GLOBAL rpl_semi_sync_source_"
+	for name, meanwhile := range map[string][2][]string{
+		"after a time-out": {{prefix + "timeout = 1"}, {prefix + "timeout = " + mysqld.SemiSyncTimeout, prefix + "wait_no_replica = OFF", prefix + "wait_no_replica = ON"}},
+		"a user does that": {{prefix + "enabled = OFF"}, {prefix + "enabled = ON"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := replaceableMember(t)
+			root := r.former.open(t, "root", "root's", nil, r.ca)
+			r.former.agent.mu.Lock() // no look begins meanwhile
+			execute(t, root, slices.Concat(meanwhile[0], []string{"INSERT INTO shop.orders VALUES (9)"}, meanwhile[1])...)
+			r.former.agent.mu.Unlock()
+			r.former.until(t, "the commit is in doubt", func() bool { return !stateOf(t, r.former.layout).InDoubt.Empty() })
+			r.crashes(t, "INSERT INTO shop.orders VALUES (2)")
+			fence(t, r.former)
+			r.former.obeys(t, r.takesOver(t))
+			r.staysErrant(t, "1,2,9")
+			if now := r.former.agent.Status(); !strings.Contains(now.Message, "clients may have been told") {
+				t.Errorf("the member says: %s", now.Message)
+			}
+		})
+	}
+}
+
+// staysErrant checks that the former primary has these rows, and will not be copied.
+func (r replacement) staysErrant(t *testing.T, want string) {
+	t.Helper()
 	r.former.until(t, "it is errant", func() bool { return r.former.agent.Status().State == replication.StateErrant })
 	if now := r.former.agent.Status(); now.ServerUUID != r.uuid || now.SetAside != nil || now.NeedsCopy {
 		t.Errorf("the member reports %+v", now)
 	}
 	rows := ""
-	if err := r.former.open(t, "root", "root's", nil, r.ca).QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(id ORDER BY id) FROM shop.orders").Scan(&rows); err != nil || rows != "1,2" {
+	if err := r.former.open(t, "root", "root's", nil, r.ca).QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(id ORDER BY id) FROM shop.orders").Scan(&rows); err != nil || rows != want {
 		t.Errorf("it has the rows %s: %v", rows, err)
 	}
 }

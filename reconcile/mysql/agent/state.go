@@ -46,6 +46,9 @@ type state struct {
 	LeasedUnder replication.Version `json:"leasedUnder,omitzero"`
 	// Replaced is set from when another member replaces this one as the primary until this one follows it.
 	Replaced *replaced `json:"replaced,omitempty"`
+	// InDoubt are transactions that the member made as the primary, and that a client may have been told had succeeded although no other
+	// member has them (replication.AcksWatch). The member forgets them when it follows another one.
+	InDoubt replication.GTIDSet `json:"inDoubt,omitzero"`
 	// SetAside is what the member set aside last; nil for nothing.
 	SetAside *replication.SetAside `json:"setAside,omitempty"`
 	// Events are the scheduled events that this member must enable when it becomes the primary, or has to enable as the primary.

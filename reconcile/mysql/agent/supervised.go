@@ -288,6 +288,7 @@ func (a *Agent) isStopping() bool {
 // close makes mysqld refuse clients before it is stopped.
 func (a *Agent) close(ctx context.Context) {
 	a.followStart()
+	a.acks = replication.AcksWatch{} // commits end whose clients have gone
 	bounded, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	err := a.local.CloseToClients(bounded, func() error { return a.announce(ctx, supervisor.Closed) })
