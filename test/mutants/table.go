@@ -154,9 +154,14 @@ func donors() []mutant {
 
 // dataOfFormerPrimaries are which transactions may be dropped.
 func dataOfFormerPrimaries() []mutant {
-	const file = "replaced.go"
+	const file, doubt = "replaced.go", "doubt.go"
 	return []mutant{
 		{"all that a member has alone is dropped", file, "case !local.isUnacknowledged(errant):", never},
+		{"what a client may have been told had succeeded is dropped", file, " && errant.Both(l.InDoubt).Empty()", ""},
+		{"the agent misses that MySQL stops waiting between two looks", doubt, "case next.promised > 0 && now.SwitchedOff > 0 && now.SwitchedOff != before.SwitchedOff:", never},
+		{"the agent misses that commits do not wait", doubt, "return min(before.Enforced, now.Enforced) >= min(w.promised, next.promised)", "return true"},
+		{"commits in progress are never in doubt", doubt, "now.Made.Union(now.Pending).Subtract(w.before)", "now.Made.Subtract(w.before)"},
+		{"commits that return during a look are never in doubt", doubt, ".Subtract(w.before)", ".Subtract(w.last.Made)"},
 		{"what a former primary drops is not set aside", file, "case !local.SetAside.Contains(errant):", never},
 		{"a primary drops what it acknowledged alone", file, "last.Record.Primary != next.Record.Primary &&\n\t\tlast.Acks > 0", "last.Record.Primary != next.Record.Primary"},
 		{"a record that went back in time proves what may be dropped", file, "&& last.Record.Revision < next.Record.Revision &&", "&&"},
