@@ -50,6 +50,8 @@ type heldStart struct {
 	// member has known that another one takes over, and not which one.
 	isReplaced, isNamed bool
 	undecidedFor        time.Duration
+	// isFormer means that clients may look for another member here: it takes over, or a user has made it the primary.
+	isFormer bool
 }
 
 // holdStep is what the agent does with a held start.
@@ -127,7 +129,7 @@ func (a *Agent) mindHeldStart(ctx context.Context) {
 		}
 		a.refuseFromStart()
 	case holdStarts:
-		if now.isReplaced {
+		if now.isFormer {
 			a.refuseFromStart()
 		}
 		a.prepareReopening()
@@ -160,8 +162,9 @@ func (a *Agent) startIsHeld() heldStart {
 	if now := a.assignment; now != nil {
 		held.isConfirmed = now.Boot == a.status.Boot && now.Role == replication.RolePrimary
 	}
-	if former := a.kept.Replaced; former != nil && former.Epoch == a.kept.Held.Epoch && !former.IsForced {
-		held.isReplaced, held.isNamed = true, a.assignment != nil && a.kept.Held.Primary != ""
+	if former := a.kept.Replaced; former != nil && former.Epoch == a.kept.Held.Epoch {
+		held.isFormer, held.isReplaced = true, !former.IsForced
+		held.isNamed = held.isReplaced && a.assignment != nil && a.kept.Held.Primary != ""
 	}
 	if !a.hold.undecidedSince.IsZero() {
 		held.undecidedFor = time.Since(a.hold.undecidedSince)

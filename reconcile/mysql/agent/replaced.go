@@ -123,8 +123,8 @@ func (a *Agent) noteStrays(observed mysqld.Observed, local replication.Observed)
 	return mayArrive && observed.Server.SuperReadOnly
 }
 
-// refuseStrays lets no client log in while one may arrive that looks for the primary. It ends the sessions of those with CONNECTION_ADMIN,
-// which mysqld does not refuse. The operator owns offline_mode: nothing else may turn it on for longer.
+// refuseStrays has mysqld refuse clients while one may arrive that looks for the primary, except for those with CONNECTION_ADMIN
+// (endStrays). The operator owns offline_mode: nothing else may turn it on for longer.
 func (a *Agent) refuseStrays(ctx context.Context, observed mysqld.Observed, mayArrive bool) {
 	var err error
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -153,7 +153,7 @@ func (a *Agent) refuseFromStart() {
 // endStrays ends the sessions of clients at a former primary that takes no writes. A client would keep its connection, and get an error for
 // every write. It also ends those at a primary that has started again after it had a lease, until the operator confirms it: another member
 // may have taken over, and this one would serve what was there before. And it ends those at a primary that waits for replicas before it
-// opens (servesTail).
+// opens (servesTail). While mysqld refuses clients, only those with CONNECTION_ADMIN have sessions.
 func (a *Agent) endStrays(ctx context.Context, observed mysqld.Observed, local replication.Observed, mayArrive bool) {
 	isClosed := mayArrive || observed.Server.SuperReadOnly && mayBeReplaced(a.lastAssignment(), local)
 	if !isClosed && !a.servesTail(observed.Server) {

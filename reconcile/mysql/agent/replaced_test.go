@@ -65,6 +65,8 @@ func TestSessionsAreEndedForABoundedTime(t *testing.T) {
 	began := time.Unix(50_000, 0)
 	open, closed := &replaced{}, &replaced{IsKnown: true}
 	const unnamed, named = "", "db-1"
+	// A node may lead clients to a former primary for so long: two seconds until kube-proxy follows, then ten after a refused connection.
+	const mostRemembered = 2*time.Second + 10*time.Second
 	type look struct {
 		after   time.Duration
 		epoch   int64
@@ -79,6 +81,7 @@ func TestSessionsAreEndedForABoundedTime(t *testing.T) {
 		"it is named, and follows":        {{0, 2, closed, unnamed, true}, {straysFor, 2, nil, named, true}, {straysFor + 1, 2, nil, named, false}},
 		"it closes late":                  {{0, 2, open, named, true}, {straysFor, 2, open, named, true}, {2 * straysFor, 2, closed, named, true}},
 		"mysqld answers after the naming": {{0, 2, closed, named, true}, {straysFor, 2, closed, named, true}, {straysFor + 1, 2, closed, named, false}},
+		"a node remembers a refusal":      {{0, 2, closed, named, true}, {mostRemembered, 2, closed, named, true}},
 		"no primary is named":             {{0, 2, closed, unnamed, true}, {mostStrays, 2, closed, unnamed, true}, {mostStrays + 1, 2, closed, unnamed, false}, {time.Hour, 2, closed, unnamed, false}},
 		"the next one is replaced":        {{0, 2, closed, unnamed, true}, {1, 2, nil, named, true}, {2, 3, nil, unnamed, true}, {straysFor, 3, nil, named, true}, {straysFor + 1, 3, nil, named, false}},
 		"it is named late":                {{0, 2, closed, unnamed, true}, {time.Hour, 2, closed, unnamed, false}, {time.Hour + 1, 2, closed, named, true}, {time.Hour + 1 + straysFor, 2, closed, named, true}, {time.Hour + 2 + straysFor, 2, closed, named, false}},
@@ -124,6 +127,57 @@ func TestAFormerPrimaryReportsThatItRefusesClients(t *testing.T) {
 		}
 		if got := member.Status().RefusesClients; got != test.refuses {
 			t.Errorf("%s: it reports that it refuses clients: %t", name, got)
+		}
+	}
+}
+
+// TestAFormerPrimaryRefusesClientsAtOnce: it does not wait for its next look, because the operator may lead readers to it before.
+func TestAFormerPrimaryRefusesClientsAtOnce(t *testing.T) {
+	t.Parallel()
+	led := replication.Assignment{Cluster: "uid", Role: replication.RolePrimary, Acks: 1, Record: replication.Record{Epoch: 1, Revision: 1, Primary: "db-0", RequiredAcks: 1}}
+	next := replication.Assignment{Cluster: "uid", Role: replication.RoleReplica, Record: replication.Record{Epoch: 2, Revision: 2, FormerPrimary: "db-0", RequiredAcks: 1}}
+	followed := led
+	followed.Role = replication.RoleReplica
+	for name, test := range map[string]struct {
+		last replication.Assignment
+		want bool
+	}{
+		"the primary is replaced":     {led, true},
+		"a replica of it hears of it": {followed, false},
+	} {
+		member := newAgent(t, newLayout(t), state{Data: replication.OriginMember, Held: test.last.Record, HeldRole: test.last.Role, Last: &test.last})
+		next.Boot = member.Status().Boot
+		if err := member.Assign(next); err != nil {
+			t.Fatal(err)
+		}
+		if got := member.Status().RefusesClients; got != test.want {
+			t.Errorf("%s: it reports that it refuses clients: %t", name, got)
+		}
+	}
+}
+
+// TestAFormerPrimaryStartsWithoutClients, if the agent knows before the start of mysqld that another member leads.
+func TestAFormerPrimaryStartsWithoutClients(t *testing.T) {
+	t.Parallel()
+	const epoch = 2
+	for name, test := range map[string]struct {
+		former *replaced
+		want   bool
+	}{
+		"it is still the primary":            {nil, false},
+		"another member takes over":          {&replaced{Epoch: epoch}, true},
+		"a user has made another one lead":   {&replaced{Epoch: epoch, IsForced: true}, true},
+		"it was replaced in an epoch before": {&replaced{Epoch: epoch - 1}, false},
+	} {
+		layout := newLayout(t)
+		write(t, layout.bootstrapFile(), "")
+		member := newAgent(t, layout, state{Data: replication.OriginMember, Held: replication.Record{Epoch: epoch}, Replaced: test.former})
+		hasStarted := false
+		member.hold.unlock = func() { hasStarted = true }
+		member.reportHeld()
+		member.mindHeldStart(t.Context())
+		if refuses := strings.Contains(read(t, layout.bootstrapFile()), "offline_mode"); !hasStarted || refuses != test.want {
+			t.Errorf("%s: mysqld starts: %t, and refuses clients: %t", name, hasStarted, refuses)
 		}
 	}
 }
