@@ -11,12 +11,24 @@ import (
 	"strings"
 )
 
-// mutant is a rule of a file that is broken: one text in place of another.
+// mutant is a rule of a file that is broken: one text in place of another. A file without a folder is one of package replication, others
+// have their folder beside that package's.
 type mutant struct {
 	name       string
 	file       string
 	text, with string
 }
+
+// folder is that of the package that has the rule.
+func (m mutant) folder() string {
+	if folder := filepath.Dir(m.file); folder != "." {
+		return filepath.Join(filepath.Dir(replicationFolder), folder)
+	}
+	return replicationFolder
+}
+
+// path is that of the file with the rule.
+func (m mutant) path() string { return filepath.Join(m.folder(), filepath.Base(m.file)) }
 
 // apply returns the file with the mutant. The text must be there once. Without a text, the file stays as it is.
 func (m mutant) apply(source string) (string, error) {
@@ -28,7 +40,7 @@ func (m mutant) apply(source string) (string, error) {
 
 // overlay writes the mutant, and the file that makes the go command build it (go help build, -overlay).
 func (m mutant) overlay(folder string) (string, error) {
-	path, err := filepath.Abs(filepath.Join(tested, m.file))
+	path, err := filepath.Abs(m.path())
 	if err != nil {
 		return "", err
 	}
@@ -40,7 +52,7 @@ func (m mutant) overlay(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	instead := filepath.Join(folder, m.file)
+	instead := filepath.Join(folder, filepath.Base(m.file))
 	if err := os.WriteFile(instead, []byte(broken), 0o600); err != nil {
 		return "", err
 	}
@@ -52,9 +64,11 @@ func (m mutant) overlay(folder string) (string, error) {
 	return overlay, os.WriteFile(overlay, content, 0o600)
 }
 
-// execute runs a program, and returns what it prints.
-func execute(ctx context.Context, name string, arguments ...string) (string, error) {
-	said, err := exec.CommandContext(ctx, name, arguments...).CombinedOutput()
+// execute runs a program in a folder, and returns what it prints.
+func execute(ctx context.Context, folder, name string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, name, arguments...)
+	command.Dir = folder
+	said, err := command.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("run %s: %w", filepath.Base(name), err)
 	}

@@ -12,7 +12,10 @@ const loss = "loss.go"
 // mutants are the rules that are broken, each in one place.
 func mutants() []mutant {
 	var all []mutant
-	for _, some := range [][]mutant{promises(), takeovers(), leases(), orders(), members(), reopenings(), donors(), dataOfFormerPrimaries(), adoption(), volumes(), flow()} {
+	for _, some := range [][]mutant{
+		promises(), takeovers(), leases(), orders(), members(), reopenings(), donors(), dataOfFormerPrimaries(), adoption(), volumes(), flow(),
+		clientsOfFormerPrimaries(),
+	} {
 		all = append(all, some...)
 	}
 	return all
@@ -220,5 +223,24 @@ func flow() []mutant {
 		{"a backlog that is too long shrinks only by itself", file, "share, flattest = 0.8, 2", "share, flattest = 1, 1"},
 		{"a delay has no bound", file, "return min(max(longer, leastDelay), MostDelay)", "return max(longer, leastDelay)"},
 		{"a delay never ends", file, "shorter >= leastDelay {", "shorter >= 0 {"},
+	}
+}
+
+// clientsOfFormerPrimaries are which clients reach a former primary, and from when on readers do.
+func clientsOfFormerPrimaries() []mutant {
+	const agent, plan = "agent/replaced.go", "cluster/plan.go"
+	return []mutant{
+		{"a former primary lets clients in as soon as the next one is named", agent, "straysFor = 12 * time.Second", "straysFor = 0 * time.Second"},
+		{"clients come to a former primary only before the next one is named", agent, "|| s.isUnnamed && held.Primary != \"\"\n", "\n"},
+		{"a member that is replaced again lets clients in", agent, "isFirst := s.epoch != held.Epoch ||", "isFirst := s.epoch == 0 ||"},
+		{"a former primary starts with clients", agent, "next.RefuseClients = true", "next.RefuseClients = false"},
+		{"the former primary of a forced one starts with clients", "agent/hold.go", "held.isFormer, held.isReplaced = true, !former.IsForced", "held.isFormer, held.isReplaced = !former.IsForced, !former.IsForced"},
+		{"a former primary does not report at once that it refuses clients", agent, "if was == replication.RolePrimary && a.kept.Replaced != nil {", neverSo},
+		{"a former primary reports that it lets clients in too early", agent, "a.status.RefusesClients = mayArrive || observed.RefusesClients", "a.status.RefusesClients = mayArrive"},
+		{"the operator hears late that a member lets clients in", "news.go", "refusesClients: s.RefusesClients,", "refusesClients: false,"},
+		{"a member that refuses clients serves readers", "cluster.go", "member.Status.State == StateReplicating && !member.Status.RefusesClients {", "member.Status.State == StateReplicating {"},
+		{"a member that refuses clients is copied", "donor.go", "!m.Status.hasAllRows() || m.Status.RefusesClients {", "!m.Status.hasAllRows() {"},
+		{"readers are led to a member that refuses clients", plan, "case status != nil && status.RefusesClients:", never},
+		{"readers are led away from the primary before they are led to replicas", plan, "if has == children.RoleFormerPrimary && role == children.RoleReplica {", neverSo},
 	}
 }

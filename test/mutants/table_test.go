@@ -11,7 +11,7 @@ func TestEachMutantIsOneChange(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for _, one := range mutants() {
-		source, err := os.ReadFile(filepath.Join("..", "..", tested, one.file))
+		source, err := os.ReadFile(filepath.Join("..", "..", one.path()))
 		if err != nil {
 			t.Fatal(err)
 		}
