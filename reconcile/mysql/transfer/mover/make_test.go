@@ -366,6 +366,35 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestBackupBeginsAgainAtAnotherMember: the one that was copied is replaced as the primary, and refuses clients. The next attempt copies
+// the member to which the Service for reading leads by then.
+func TestBackupBeginsAgainAtAnotherMember(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	take := s.members.copy
+	s.members.copy = func(_ context.Context, _ string, sink clone.Sink, _ clone.Observer) (clone.Result, error) {
+		if err := sink.Write(clone.File{Name: "ibdata1", Size: 9}, 0, []byte("123456789")); err != nil {
+			return clone.Result{}, err
+		}
+		return clone.Result{}, &clone.DonorError{Number: 3032, Message: "The server is currently in offline mode"}
+	}
+	_, err := s.backup(t.Context())
+	if outcome, status := Ended(protocol.Outcome{}, err, protocol.ReasonCopyFailed); status != protocol.ExitRetry {
+		t.Errorf("%s with exit status %d: %v", outcome.Reason, status, err)
+	}
+	s.members.connect = func(string) (server, error) {
+		return fakeMember{host: "db-2.db-pods.shop.svc", uuid: "uuid-of-db-2", commits: &s.commits}, nil
+	}
+	s.members.copy = func(ctx context.Context, host string, sink clone.Sink, observer clone.Observer) (clone.Result, error) {
+		result, err := take(ctx, host, sink, observer)
+		result.ServerUUID = "uuid-of-db-2"
+		return result, err
+	}
+	if outcome := s.mustBackup(t); outcome.Source != "db-2" {
+		t.Errorf("the next attempt copies %s", outcome.Source)
+	}
+}
+
 func TestBackupToldToEndLeavesNothingAndTheNextAttemptWorks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -65,6 +65,7 @@ func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
 		"data on the volume":                 {&agent.OccupiedError{}, protocol.ReasonDataExists, protocol.ExitRefused},
 		"the donor is busy":                  {&clone.DonorError{Number: 3634}, protocol.ReasonDonorBusy, protocol.ExitRetry},
 		"the donor refuses":                  {&clone.DonorError{Number: 1227}, protocol.ReasonCopyFailed, protocol.ExitRetry},
+		"the donor refuses clients":          {&clone.DonorError{Number: 3032}, protocol.ReasonCopyFailed, protocol.ExitRetry},
 		"a file that is not supported":       {&clone.UnsupportedError{}, protocol.ReasonCopyFailed, protocol.ExitRefused},
 		"the donor is gone":                  {&netError{}, protocol.ReasonDonorUnavailable, protocol.ExitRetry},
 		"stopped":                            {context.Canceled, protocol.ReasonInterrupted, protocol.ExitRetry},
