@@ -85,11 +85,12 @@ func TestReplicaTakesOver(t *testing.T) {
 
 // TestCrashedPrimaryIsReplaced: mysqld of the primary of three is killed, and later the container of the next primary, as if it had used
 // too much memory. Each time, a replica takes over at once, and the former primary follows it without a copy of the data. A scheduled event
-// runs on each primary in turn.
+// runs on each primary in turn. Readers are led to no former primary before it lets them in.
 func TestCrashedPrimaryIsReplaced(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.start(3)
+	record := p.recordRoutes()
 	w := p.startWriter()
 	p.goesOn(w)
 	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE clock", "CREATE TABLE clock.ticks (at DATETIME(6) PRIMARY KEY)",
@@ -102,6 +103,7 @@ func TestCrashedPrimaryIsReplaced(t *testing.T) {
 	db := p.open(p.cluster, p.password)
 	p.nothingLost(w, db)
 	p.replicaHasAll(db)
+	p.leadsReaders(record, 2, 2)
 }
 
 // knowsEvents waits until the replicas know which events run: the agent of the primary looks every ten seconds, and so does the operator.

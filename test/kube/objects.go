@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/jsonpath"
 )
@@ -44,6 +45,11 @@ func (o Objects) Fields(ctx context.Context, of schema.GroupVersionResource, nam
 		return "", err
 	}
 	return printed(list.UnstructuredContent(), template)
+}
+
+// Watch returns all objects that the options select, as they are now, and then each of their changes.
+func (o Objects) Watch(ctx context.Context, of schema.GroupVersionResource, namespace string, options metav1.ListOptions) (watch.Interface, error) {
+	return o.client.Resource(of).Namespace(namespace).Watch(ctx, options)
 }
 
 func printed(object map[string]any, template string) (string, error) {
