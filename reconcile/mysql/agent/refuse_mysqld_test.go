@@ -6,6 +6,9 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // TestAFormerPrimaryRefusesClientsMysqld: nodes may still lead clients to it that look for the primary, and they would read what is old. It
@@ -37,4 +40,49 @@ func TestAFormerPrimaryRefusesClientsMysqld(t *testing.T) {
 	}
 	r.former.until(t, "the member reports that it lets clients in", func() bool { return !r.former.agent.Status().RefusesClients })
 	r.follows(t, 1)
+}
+
+// TestACopyOfAFormerPrimaryBreaksOffMysqld: another member takes over while a third one copies the primary. MySQL tries to continue that
+// copy, and cannot once the former primary lets it in again. The member then copies the next primary.
+func TestACopyOfAFormerPrimaryBreaksOffMysqld(t *testing.T) {
+	t.Parallel()
+	sample.Rotate(t, 0)
+	ca := newAuthority(t)
+	r := replacement{ca: ca, former: startRealMember(t, ca), next: startRealMember(t, ca)}
+	member := startRealMember(t, ca)
+	r.former.leads(t, 1, 0)
+	root := r.former.open(t, "root", "root's", nil, ca)
+	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)")
+	r.former.admits(t, ca, r.next)
+	r.next.follow(t, r.former, 1)
+	r.next.isCopied(t)
+	r.next.follow(t, r.former, 2)
+	r.next.replicates(t)
+	r.former.admits(t, ca, member)
+	r.former.leads(t, 2, 1)
+	member.until(t, "the member is made", func() bool { return member.agent.Status().Origin == replication.OriginFresh })
+	member.obeys(t, replication.Assignment{
+		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", Joining: []string{"db-1"}, RequiredAcks: 1}, Role: replication.RoleReplica,
+		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: r.former.port, CopyLimit: 2 << 20,
+	})
+	member.until(t, "it copies the primary", func() bool { return member.agent.Status().CloneProgress != nil })
+
+	fence(t, r.next)
+	fence(t, r.former)
+	follow := r.takesOver(t)
+	r.next.admits(t, ca, member)
+	r.former.obeys(t, follow)
+	began := time.Now()
+	member.obeys(t, follow)
+	member.until(t, "the copy has broken off", func() bool { return member.agent.Status().CloneProgress == nil })
+	t.Logf("it broke off after %s", time.Since(began))
+	if kept := stateOf(t, member.layout); kept.IsCopied || kept.Data != replication.OriginFresh {
+		t.Errorf("the copy of the former primary is complete: %s", kept.Data)
+	}
+	member.isCopied(t)
+	t.Logf("the next copy was complete after %s", time.Since(began))
+	follow.Record.Revision++
+	member.obeys(t, follow)
+	member.replicates(t)
+	same(t, r.next.open(t, "root", "root's", nil, ca), member.open(t, "root", "root's", nil, ca))
 }

@@ -115,6 +115,25 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("errors are %v, %v", err, second)
 		}
 	})
+	t.Run("a donor that refuses clients meanwhile", func(t *testing.T) { //nolint:paralleltest // they share a donor
+		const offlineMode = 3032 // ER_SERVER_OFFLINE_MODE
+		_, err := Copy(t.Context(), donor.donor(), discard{}, Observer{Stage: func(stage Stage) error {
+			if stage == StagePages {
+				donor.exec(t, "SET GLOBAL offline_mode = ON")
+			}
+			return nil
+		}})
+		if err == nil {
+			t.Error("it gives the whole copy")
+		}
+		if _, err := Copy(t.Context(), donor.donor(), discard{}, Observer{}); !isDonorError(err, offlineMode) {
+			t.Errorf("another copy: %v", err)
+		}
+		donor.exec(t, "SET GLOBAL offline_mode = OFF")
+		if _, err := Copy(t.Context(), donor.donor(), discard{}, Observer{}); err != nil {
+			t.Errorf("the next copy: %v", err)
+		}
+	})
 	t.Run("a recipient that vanishes", func(t *testing.T) { //nolint:paralleltest // they share a donor
 		vanish(t, donor)
 		if _, err := Copy(t.Context(), donor.donor(), discard{}, Observer{}); err != nil {
