@@ -26,6 +26,9 @@ const (
 // 36). On a busy machine, the operator may set the role late.
 const leastRefused = 6 * time.Second
 
+// mostLed is for how long readers may be led to a Pod that has just become that of a former primary: Kubernetes follows a moment later.
+const mostLed = 2 * time.Second
+
 // routes records the roles of the members' Pods, and the Pods to which the Service for reading leads. It misses no change, so what it says
 // does not depend on when a test looks.
 type routes struct {
@@ -128,12 +131,12 @@ func (r *routes) now() routing {
 	slices.SortStableFunc(changes, func(one, other routeChange) int { return cmp.Compare(one.revision, other.revision) })
 	now := routing{roles: map[string]string{}, to: map[string][]string{}, since: map[string]time.Time{}}
 	for _, change := range changes {
+		now.judge(change.at)
 		if change.pod == "" {
 			now.to[change.slice] = change.to
 		} else {
 			now.changeRole(change)
 		}
-		now.judge()
 	}
 	return now
 }
@@ -155,11 +158,12 @@ func (now *routing) changeRole(change routeChange) {
 	}
 }
 
-// judge checks that no reader is led to a former primary.
-func (now *routing) judge() {
+// judge checks that no reader was led to a former primary until this time.
+func (now *routing) judge(at time.Time) {
 	for pod, role := range now.roles {
 		problem := "readers were led to the former primary " + pod
-		if role == roleFormer && now.leadsTo(pod) && !slices.Contains(now.problems, problem) {
+		isLate := role == roleFormer && at.Sub(now.since[pod]) > mostLed
+		if isLate && now.leadsTo(pod) && !slices.Contains(now.problems, problem) {
 			now.problems = append(now.problems, problem)
 		}
 	}
