@@ -388,15 +388,20 @@ func (m *simulatedMember) act(verb replication.Verb) {
 	case replication.VerbClone:
 		m.copySource()
 	case replication.VerbPointToSource:
-		*channel = replication.Channel{Configured: true, SourceHost: m.assignment.SourceAddress, SourcePort: m.assignment.SourcePort, IO: "No", SQL: "No"}
-		m.pointed = true
+		*channel = replication.Channel{Configured: true, SourceHost: m.assignment.SourceAddress, SourcePort: m.assignment.SourcePort}
+		m.pointed, m.replicaAcks = true, m.replicaAcks || m.assignment.Acknowledge
+		m.startReplica()
 	case replication.VerbTurnToSource:
 		channel.SourceHost, channel.SourcePort, channel.IO, channel.AckActive = m.assignment.SourceAddress, m.assignment.SourcePort, "Connecting", false
 		m.pointed = true
 	case replication.VerbStartReplica, replication.VerbRestartReceiver:
-		lag := int64(0)
-		channel.IO, channel.SQL, channel.AckActive, channel.LagSeconds = "Yes", "Yes", m.replicaAcks, &lag
+		m.startReplica()
 	}
+}
+
+func (m *simulatedMember) startReplica() {
+	lag, channel := int64(0), &m.volume.channel
+	channel.IO, channel.SQL, channel.AckActive, channel.LagSeconds = "Yes", "Yes", m.replicaAcks, &lag
 }
 
 // acceptWrites lets clients in, of which the first comes at once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
@@ -19,7 +20,8 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	defer cancel()
 	if startsReceiver(step.Verb) {
 		a.forgetReceiver()
-		a.receiver = startedReceiver{at: time.Now(), start: a.start, acks: local.Server.ReplicaAcks}
+		acks := local.Server.ReplicaAcks || step.Verb == replication.VerbPointToSource && local.Assignment.Acknowledge
+		a.receiver = startedReceiver{at: time.Now(), start: a.start, acks: acks}
 	}
 	speak, known := a.verbs(ctx, step, local)[step.Verb]
 	if !known {
@@ -50,10 +52,8 @@ func (a *Agent) verbs(ctx context.Context, step replication.Step, local replicat
 		replication.VerbReopen: func(bounded context.Context) error {
 			return a.reopen(bounded, *local.Assignment, a.replicated(ctx, local))
 		},
-		replication.VerbEnforceAcks: func(bounded context.Context) error { return a.local.EnforceAcks(bounded, local.Assignment.Acks) },
-		replication.VerbPointToSource: func(bounded context.Context) error {
-			return a.changeSource(bounded, *local.Assignment, a.local.PointToSource)
-		},
+		replication.VerbEnforceAcks:   func(bounded context.Context) error { return a.local.EnforceAcks(bounded, local.Assignment.Acks) },
+		replication.VerbPointToSource: func(bounded context.Context) error { return a.pointToSource(bounded, *local.Assignment) },
 		replication.VerbTurnToSource: func(bounded context.Context) error {
 			return a.turnToSource(bounded, *local.Assignment, a.local.TurnToSource)
 		},
@@ -79,7 +79,8 @@ type startedReceiver struct {
 
 // startsReceiver reports whether a verb starts the receiver.
 func startsReceiver(verb replication.Verb) bool {
-	return verb == replication.VerbStartReplica || verb == replication.VerbRestartReceiver || verb == replication.VerbTurnToSource
+	starts := []replication.Verb{replication.VerbStartReplica, replication.VerbRestartReceiver, replication.VerbTurnToSource, replication.VerbPointToSource}
+	return slices.Contains(starts, verb)
 }
 
 // view adds it to a view of this start of mysqld.
@@ -87,6 +88,20 @@ func (r startedReceiver) view(local *replication.Observed, start string, now tim
 	if start != "" && r.start == start {
 		local.ReceiverFor, local.ReceiverAcks = max(1, now.Sub(r.at)), r.acks
 	}
+}
+
+// pointToSource sets up replication and starts it at once, with acknowledgements if the assignment asks for them: clients may wait for the
+// first one.
+func (a *Agent) pointToSource(ctx context.Context, assignment replication.Assignment) error {
+	if err := a.changeSource(ctx, assignment, a.local.PointToSource); err != nil {
+		return err
+	}
+	if assignment.Acknowledge {
+		if err := a.local.StartAcknowledging(ctx); err != nil {
+			return err
+		}
+	}
+	return a.startReplica(ctx)
 }
 
 // startReplica starts the receiver and the applier with the current password of the cluster's Secret. mysqld does not store it.

@@ -547,6 +547,8 @@ func (w *world) act(m *simulated) {
 		m.forget(m.agent.view.Assignment.SourceAddress)
 		m.followsSource()
 		m.agent.pointed = true
+		s.replicaAcks = s.replicaAcks || m.agent.view.Assignment.Acknowledge
+		s.io, s.sql, s.ioErrno, m.agent.deaf = true, true, 0, deafness{}
 	case VerbTurnToSource:
 		w.turnToSource(m)
 	case VerbStartReplica:

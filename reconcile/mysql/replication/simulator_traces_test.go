@@ -124,7 +124,7 @@ func TestTraceAOfFive(t *testing.T) {
 	x.until("the former primary is in sync", func() bool { return x.record.Acknowledges(x.p.name) })
 	next := x.named(x.record.Primary)
 	x.until("it leads again", func() bool {
-		if next.sql.up && x.record.Primary == next.name {
+		if x.leads(next) && x.record.RequiredAcks > 1 && x.record.Acknowledges(x.p.name) {
 			next.isBroken = true
 			next.crash()
 		}
