@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -24,8 +23,9 @@ type targets struct {
 	inSync  []string
 	// addresses are those of the members' Pods, in the order of the members.
 	addresses []string
-	// limit is how long to wait for a member's answer.
+	// limit is how long to wait for a member's answer, and least for that of a primary that no replica hears.
 	limit func(member string) time.Duration
+	least time.Duration
 }
 
 // limits returns how long a pass waits for each member's answer.
@@ -58,12 +58,12 @@ type asker interface {
 const (
 	// promptly is how soon a primary usually answers.
 	promptly = agentTimeout / 8
-	// atLeast is how long a pass waits at least for a primary that no replica hears.
+	// atLeast is how long a pass waits for a primary that no replica hears.
 	atLeast = agentTimeout / 4
 )
 
 // errUnheard is why a pass stops waiting for the primary.
-var errUnheard = fmt.Errorf("it has not answered for %s, and no replica hears it", atLeast)
+var errUnheard = errors.New("it does not answer, and no replica hears it")
 
 // askPrimary fills in the primary's report of itself. The others are asked later, so that a replica's transactions can be compared with
 // what the primary had before. But while the primary does not answer, their answers of this moment say whether to wait longer for it.
@@ -74,7 +74,7 @@ func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	others, answered, late := slices.Clone(members), make(chan struct{}), time.After(atLeast)
+	others, answered, late := slices.Clone(members), make(chan struct{}), time.After(t.least)
 	go func() {
 		defer close(answered)
 		t.ask(ctx, at, &members[at])
@@ -142,8 +142,10 @@ func (r *reconciler) confirmFirst(ctx context.Context, client *reconcile.Client,
 }
 
 // noteUnheard notes for how long the members have not answered that did not answer now, and for how long those have not stopped to
-// acknowledge that must.
+// acknowledge that must. The first question that got no answer says nothing of how long that is: a request may be lost. The next one says
+// that there was no answer since the first one was asked.
 func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Record, seen *observed) {
+	answered := r.now()
 	for i := range seen.members {
 		member := &seen.members[i]
 		isUnfenced := record.FormerPrimary != "" && member.Status != nil && !member.IsFenced(record)
@@ -157,7 +159,11 @@ func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Re
 			r.memory.failures.End(key, missing(member.Name))
 			continue
 		}
-		member.UnheardFor = r.memory.failures.Waited(key, unheard(member.Name), seen.now)
+		if r.memory.failures.IsTimed(key, unheard(member.Name)) {
+			member.UnheardFor = r.memory.failures.Waited(key, unheard(member.Name), answered)
+		} else {
+			r.memory.failures.Waited(key, unheard(member.Name), seen.now)
+		}
 		if member.IsRunning {
 			member.MissingFor = r.memory.failures.Waited(key, missing(member.Name), seen.now)
 		} else {

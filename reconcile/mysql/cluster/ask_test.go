@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -102,7 +103,7 @@ func TestReplicasSayHowLongToWaitForThePrimary(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				agents := slowAgents{"10.0.0.1": {test.primary, hears}, "10.0.0.2": test.one, "10.0.0.3": test.other}
 				members := []replication.Member{{Name: "db-0", Pod: true}, {Name: "db-1", Pod: true}, {Name: "db-2", Pod: true}}
-				all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, inSync: []string{"db-0", "db-1", "db-2"}, limit: func(string) time.Duration { return agentTimeout }}
+				all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, inSync: []string{"db-0", "db-1", "db-2"}, limit: func(string) time.Duration { return agentTimeout }, least: atLeast}
 				began := time.Now()
 				all.askPrimary(t.Context(), members)
 				if took := time.Since(began); took != test.want || (members[0].Status != nil) != test.answers {
@@ -125,7 +126,7 @@ func TestAPassDoesNotWaitLongForAReplicaThatThePrimaryLacks(t *testing.T) {
 			agents := slowAgents{"10.0.0.2": {time.Hour, replication.Status{}}}
 			primary := replication.Status{Lease: &replication.Lease{Needs: 1, Unheard: lacking}}
 			members := []replication.Member{{Name: "db-0", Pod: true, Status: &primary}, {Name: "db-1", Pod: true}}
-			all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2"}, limit: func(string) time.Duration { return agentTimeout }}
+			all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2"}, limit: func(string) time.Duration { return agentTimeout }, least: atLeast}
 			began := time.Now()
 			all.askOthers(t.Context(), members)
 			if took := time.Since(began); took >= agentTimeout == isLacking {
@@ -182,4 +183,44 @@ func TestTheOperatorHurriesAtASecondTakeover(t *testing.T) {
 	if long := r.noteSuspicion(leads, "db-0", now.Add(2*suspectsFor)); long != 0 {
 		t.Errorf("since its replacement, it has been suspected for %s", long)
 	}
+}
+
+// TestAPrimaryIsUnheardSinceItWasFirstAsked: the look at a settled cluster asks first. The pass that follows asks again, and knows then
+// that there was no answer since. One question alone says nothing.
+func TestAPrimaryIsUnheardSinceItWasFirstAsked(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 2)
+	owner := s.client(t, "db1").Owner()
+	n, now := children.Names{Namespace: "shop", Cluster: "db1"}, time.Unix(5000, 0)
+	s.now = func() time.Time { return now }
+	key := n.NamespacedName()
+	passes := func(answers bool) time.Duration {
+		seen := observed{now: now, members: []replication.Member{{Name: "db1-0", Pod: true}}}
+		now = now.Add(atLeast)
+		if answers {
+			seen.members[0].Status = &replication.Status{}
+		}
+		s.noteUnheard(key, replication.Record{Primary: "db1-0"}, &seen)
+		return seen.members[0].UnheardFor
+	}
+	is := func(what string, got, want time.Duration) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: unheard for %s, want %s", what, got, want)
+		}
+	}
+	is("one question without an answer", passes(false), 0)
+	is("the next one", passes(false), 2*atLeast)
+	is("it answers", passes(true), 0)
+	s.memory.settle(key, &restingCluster{
+		uid: owner.GetUID(), version: owner.GetResourceVersion(), children: digest(s.versions(n)), until: now.Add(time.Minute),
+		view: replication.Cluster{Record: replication.Record{Primary: "db1-0"}, Members: []replication.Member{{Name: "db1-0", Pod: true}}}, addresses: []string{""},
+	})
+	if _, isEnough := s.CanSkip(t.Context(), key, owner.GetUID(), owner.GetResourceVersion()); isEnough {
+		t.Fatal("a look is enough although the primary does not answer")
+	}
+	now = now.Add(atLeast)
+	is("a look and a pass", passes(false), 2*atLeast)
+	is("it answers again", passes(true), 0)
+	is("one question later", passes(false), 0)
 }

@@ -83,7 +83,11 @@ func (r *reconciler) CanSkip(ctx context.Context, key types.NamespacedName, uid 
 	if known == nil {
 		return jittered(calmEvery), false
 	}
+	began := r.now()
 	members, isEnough := known.holds(ctx)
+	if primary, found := memberNamed(members, known.view.Record.Primary); found && primary.Status == nil {
+		r.memory.failures.Waited(key, unheard(primary.Name), began) // the pass that follows asks again
+	}
 	r.memory.noteReported(key, uid, members)
 	return jittered(calmEvery), isEnough
 }
@@ -110,7 +114,7 @@ func (s *restingCluster) holds(ctx context.Context) (members []replication.Membe
 	defer cancel()
 	members = slices.Clone(s.view.Members)
 	limit := func(string) time.Duration { return lookTimeout }
-	all := targets{agents: s.agents, primary: s.view.Record.Primary, inSync: s.view.Record.InSync, addresses: s.addresses, limit: limit}
+	all := targets{agents: s.agents, primary: s.view.Record.Primary, inSync: s.view.Record.InSync, addresses: s.addresses, limit: limit, least: promptly}
 	all.askPrimary(ctx, members)
 	if primary, found := memberNamed(members, all.primary); found && (primary.Status == nil || lacksLease(*primary.Status) || primary.Status.IsLate() || primary.Status.Lease.LacksAny()) {
 		return members, false // a pass is due: it may have to confirm the primary before it asks the others
