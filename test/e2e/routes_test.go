@@ -26,8 +26,9 @@ const (
 // 36). On a busy machine, the operator may set the role late.
 const leastRefused = 6 * time.Second
 
-// mostLed is for how long readers may be led to a Pod that has just become that of a former primary: Kubernetes follows a moment later.
-const mostLed = 2 * time.Second
+// mostLed is for how long readers may be led to a Pod with the role of a former primary: Kubernetes follows a new role a moment later. And
+// if the member leads again, the Service may lead there before the operator changes the role.
+const mostLed = 5 * time.Second
 
 // routes records the roles of the members' Pods, and the Pods to which the Service for reading leads. It misses no change, so what it says
 // does not depend on when a test looks.
@@ -113,11 +114,29 @@ func sliceChange(slice *unstructured.Unstructured) routeChange {
 	return change
 }
 
+// String lists the changes, one a line.
+func (r *routes) String() string {
+	text := "what led readers:"
+	for _, change := range r.sorted() {
+		text += fmt.Sprintf("\n%s %d %s%s %q %q", change.at.Format(time.StampMilli), change.revision, change.pod, change.slice, change.role, change.to)
+	}
+	return text
+}
+
+// sorted returns the changes so far, in their order.
+func (r *routes) sorted() []routeChange {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.SortedStableFunc(slices.Values(r.changes), func(one, other routeChange) int { return cmp.Compare(one.revision, other.revision) })
+}
+
 // routing is what the changes so far come to.
 type routing struct {
 	roles map[string]string
 	to    map[string][]string
 	since map[string]time.Time
+	// wrong is since when readers have been led to a former primary.
+	wrong map[string]time.Time
 	// formers counts how often a Pod became that of a former primary. problems are what must not be.
 	formers  int
 	problems []string
@@ -125,18 +144,15 @@ type routing struct {
 
 // now returns what all changes come to.
 func (r *routes) now() routing {
-	r.mu.Lock()
-	changes := slices.Clone(r.changes)
-	r.mu.Unlock()
-	slices.SortStableFunc(changes, func(one, other routeChange) int { return cmp.Compare(one.revision, other.revision) })
-	now := routing{roles: map[string]string{}, to: map[string][]string{}, since: map[string]time.Time{}}
-	for _, change := range changes {
+	now := routing{roles: map[string]string{}, to: map[string][]string{}, since: map[string]time.Time{}, wrong: map[string]time.Time{}}
+	for _, change := range r.sorted() {
 		now.judge(change.at)
 		if change.pod == "" {
 			now.to[change.slice] = change.to
 		} else {
 			now.changeRole(change)
 		}
+		now.noteWrong(change.at)
 	}
 	return now
 }
@@ -158,13 +174,23 @@ func (now *routing) changeRole(change routeChange) {
 	}
 }
 
-// judge checks that no reader was led to a former primary until this time.
+// judge checks that no reader has been led to a former primary for long until this time.
 func (now *routing) judge(at time.Time) {
-	for pod, role := range now.roles {
+	for pod, since := range now.wrong {
 		problem := "readers were led to the former primary " + pod
-		isLate := role == roleFormer && at.Sub(now.since[pod]) > mostLed
-		if isLate && now.leadsTo(pod) && !slices.Contains(now.problems, problem) {
+		if at.Sub(since) > mostLed && !slices.Contains(now.problems, problem) {
 			now.problems = append(now.problems, problem)
+		}
+	}
+}
+
+// noteWrong notes since when readers have been led to former primaries.
+func (now *routing) noteWrong(at time.Time) {
+	for pod, role := range now.roles {
+		if _, isKnown := now.wrong[pod]; role != roleFormer || !now.leadsTo(pod) {
+			delete(now.wrong, pod)
+		} else if !isKnown {
+			now.wrong[pod] = at
 		}
 	}
 }
@@ -205,5 +231,8 @@ func (p *place) leadsReaders(r *routes, replicas, takeovers int) {
 	}
 	for _, problem := range now.problems {
 		p.t.Error(problem)
+	}
+	if p.t.Failed() {
+		p.t.Log(r)
 	}
 }
