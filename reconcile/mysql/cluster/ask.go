@@ -34,7 +34,8 @@ func (r *reconciler) limits(cluster v1.MySQLCluster, now time.Time) func(string)
 	needsAnswer := status.FormerPrimary != "" && status.LeaseSeconds == 0 // nothing else says that it takes no writes
 	return func(member string) time.Duration {
 		isReplaced := hurries(status, now) && !needsAnswer && status.Takeovers[len(status.Takeovers)-1].From == member
-		return timeoutOf(isReplaced, r.memory.failures.IsTimed(keyOf(cluster), unheard(member)))
+		timed, key := r.memory.failures, keyOf(cluster)
+		return timeoutOf(isReplaced, timed.IsTimed(key, unheard(member)) && !timed.IsTimed(key, missedLook(member)))
 	}
 }
 
@@ -142,12 +143,13 @@ func (r *reconciler) confirmFirst(ctx context.Context, client *reconcile.Client,
 }
 
 // noteUnheard notes for how long the members have not answered that did not answer now, and for how long those have not stopped to
-// acknowledge that must. The first question that got no answer says nothing of how long that is: a request may be lost. The next one says
-// that there was no answer since the first one was asked.
+// acknowledge that must. The first question that got no answer says nothing of how long that is: a request may be lost. After the next one,
+// it counts from when the first one was asked.
 func (r *reconciler) noteUnheard(key types.NamespacedName, record replication.Record, seen *observed) {
 	answered := r.now()
 	for i := range seen.members {
 		member := &seen.members[i]
+		r.memory.failures.End(key, missedLook(member.Name))
 		isUnfenced := record.FormerPrimary != "" && member.Status != nil && !member.IsFenced(record)
 		if isUnfenced {
 			member.UnfencedFor = r.memory.failures.Waited(key, unfenced(member.Name), seen.now)
@@ -206,6 +208,9 @@ func (r *reconciler) forgetUnheard(cluster v1.MySQLCluster) {
 
 // unheard names a member that does not answer in the memory of the operator.
 func unheard(member string) string { return "unheard " + member }
+
+// missedLook names one that has not answered a look, and that no pass has asked since.
+func missedLook(member string) string { return "missed look " + member }
 
 // missing names one whose agent runs, as Kubernetes says.
 func missing(member string) string { return "missing " + member }

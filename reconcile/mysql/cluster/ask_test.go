@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster/children"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
@@ -219,8 +221,15 @@ func TestAPrimaryIsUnheardSinceItWasFirstAsked(t *testing.T) {
 	if _, isEnough := s.CanSkip(t.Context(), key, owner.GetUID(), owner.GetResourceVersion()); isEnough {
 		t.Fatal("a look is enough although the primary does not answer")
 	}
+	cluster := v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Cluster}}
+	if got := s.limits(cluster, now)("db1-0"); got != agentTimeout {
+		t.Errorf("after a short look, the pass waits %s for it, want %s", got, agentTimeout)
+	}
 	now = now.Add(atLeast)
 	is("a look and a pass", passes(false), 2*atLeast)
+	if got := s.limits(cluster, now)("db1-0"); got >= agentTimeout {
+		t.Errorf("the next pass waits %s", got)
+	}
 	is("it answers again", passes(true), 0)
 	is("one question later", passes(false), 0)
 }

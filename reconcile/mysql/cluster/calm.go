@@ -87,6 +87,7 @@ func (r *reconciler) CanSkip(ctx context.Context, key types.NamespacedName, uid 
 	members, isEnough := known.holds(ctx)
 	if primary, found := memberNamed(members, known.view.Record.Primary); found && primary.Status == nil {
 		r.memory.failures.Waited(key, unheard(primary.Name), began) // the pass that follows asks again
+		r.memory.failures.Waited(key, missedLook(primary.Name), began)
 	}
 	r.memory.noteReported(key, uid, members)
 	return jittered(calmEvery), isEnough

@@ -63,7 +63,8 @@ type Member struct {
 	Unreachable string
 	// UnheardFor is for how long this operator has asked and the agent has not answered; 0 while it answers.
 	UnheardFor time.Duration
-	// MissingFor is the same since Kubernetes says that the agent runs; 0 while Kubernetes does not.
+	// MissingFor is for how long it has not answered, up to when this pass began, although Kubernetes says that the agent runs; 0 while
+	// Kubernetes does not.
 	MissingFor time.Duration
 	// IsRunning reports whether Kubernetes says that the member's agent runs, and does not end it.
 	IsRunning bool
