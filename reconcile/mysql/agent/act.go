@@ -20,8 +20,7 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	defer cancel()
 	if startsReceiver(step.Verb) {
 		a.forgetReceiver()
-		acks := local.Server.ReplicaAcks || step.Verb == replication.VerbPointToSource && local.Assignment.Acknowledge
-		a.receiver = startedReceiver{at: time.Now(), start: a.start, acks: acks}
+		a.receiver = startedReceiver{at: time.Now(), start: a.start, acks: local.Server.ReplicaAcks || step.Acknowledge}
 	}
 	speak, known := a.verbs(ctx, step, local)[step.Verb]
 	if !known {
@@ -52,8 +51,10 @@ func (a *Agent) verbs(ctx context.Context, step replication.Step, local replicat
 		replication.VerbReopen: func(bounded context.Context) error {
 			return a.reopen(bounded, *local.Assignment, a.replicated(ctx, local))
 		},
-		replication.VerbEnforceAcks:   func(bounded context.Context) error { return a.local.EnforceAcks(bounded, local.Assignment.Acks) },
-		replication.VerbPointToSource: func(bounded context.Context) error { return a.pointToSource(bounded, *local.Assignment) },
+		replication.VerbEnforceAcks: func(bounded context.Context) error { return a.local.EnforceAcks(bounded, local.Assignment.Acks) },
+		replication.VerbPointToSource: func(bounded context.Context) error {
+			return a.pointToSource(bounded, *local.Assignment, step.Acknowledge)
+		},
 		replication.VerbTurnToSource: func(bounded context.Context) error {
 			return a.turnToSource(bounded, *local.Assignment, a.local.TurnToSource)
 		},
@@ -90,13 +91,12 @@ func (r startedReceiver) view(local *replication.Observed, start string, now tim
 	}
 }
 
-// pointToSource sets up replication and starts it at once, with acknowledgements if the assignment asks for them: clients may wait for the
-// first one.
-func (a *Agent) pointToSource(ctx context.Context, assignment replication.Assignment) error {
+// pointToSource sets up replication and starts it at once: clients may wait for the first acknowledgement.
+func (a *Agent) pointToSource(ctx context.Context, assignment replication.Assignment, acknowledge bool) error {
 	if err := a.changeSource(ctx, assignment, a.local.PointToSource); err != nil {
 		return err
 	}
-	if assignment.Acknowledge {
+	if acknowledge {
 		if err := a.local.StartAcknowledging(ctx); err != nil {
 			return err
 		}

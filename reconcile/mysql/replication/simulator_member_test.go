@@ -547,7 +547,7 @@ func (w *world) act(m *simulated) {
 		m.forget(m.agent.view.Assignment.SourceAddress)
 		m.followsSource()
 		m.agent.pointed = true
-		s.replicaAcks = s.replicaAcks || m.agent.view.Assignment.Acknowledge
+		s.replicaAcks = s.replicaAcks || step.Acknowledge
 		s.io, s.sql, s.ioErrno, m.agent.deaf = true, true, 0, deafness{}
 	case VerbTurnToSource:
 		w.turnToSource(m)

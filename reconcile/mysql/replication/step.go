@@ -137,6 +137,8 @@ type Step struct {
 	Errant, Hollow GTIDSet
 	// SetAside is what VerbSetAside keeps a copy of.
 	SetAside GTIDSet
+	// Acknowledge means that VerbPointToSource starts a receiver that acknowledges.
+	Acknowledge bool
 }
 
 // CertainAcks is how many acknowledgements commits certainly wait for from this observation to the next one: the number in force or, if the
@@ -336,7 +338,7 @@ func attachStep(a Assignment, local Observed) Step {
 	case server.Channel.Configured && server.Channel.unapplied(server.Executed):
 		return drain(server, StateCatchingUp)
 	}
-	return Step{Verb: VerbPointToSource, State: StateCatchingUp, Message: "sets up replication from the primary " + a.Record.Primary}
+	return Step{Verb: VerbPointToSource, State: StateCatchingUp, Message: "sets up replication from the primary " + a.Record.Primary, Acknowledge: a.Acknowledge}
 }
 
 // cloneStep copies only over a member that the Record does not rely on. If the data of a member in sync were replaced, the Record would be
