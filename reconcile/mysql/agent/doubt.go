@@ -23,12 +23,23 @@ func (a *Agent) watchAcks(observed mysqld.Observed, order *replication.Assignmen
 	a.acks = next
 }
 
-// keepInDoubt stores transactions that are in doubt. The latest ones suffice: a member that has more alone than can wait drops nothing.
+// longestInDoubt is how many bytes the agent keeps of transactions in doubt. A range of them has about fifty.
+const longestInDoubt = maxState / 4
+
+// inDoubtWith adds transactions to those in doubt. If both are too long, the new ones count, and the latest of them.
+func inDoubtWith(kept, next replication.GTIDSet) replication.GTIDSet {
+	if all := kept.Union(next); len(all.String()) <= longestInDoubt {
+		return all
+	}
+	return next.Latest(replication.MostUnacknowledged)
+}
+
+// keepInDoubt stores transactions that are in doubt.
 func (a *Agent) keepInDoubt(inDoubt replication.GTIDSet) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kept := a.kept
-	kept.InDoubt = kept.InDoubt.Union(inDoubt).Latest(replication.MostUnacknowledged)
+	kept.InDoubt = inDoubtWith(kept.InDoubt, inDoubt)
 	if err := a.storeState(kept); err != nil {
 		a.kept = kept
 		return err

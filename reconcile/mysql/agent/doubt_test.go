@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/binlog"
@@ -60,5 +62,47 @@ func TestTransactionsInDoubtAreStored(t *testing.T) {
 	a.recordReplaced(follows, followed{})
 	if kept := stateOf(t, layout); !kept.InDoubt.Empty() || kept.Replaced != nil {
 		t.Errorf("the member follows, and %s are in doubt", kept.InDoubt)
+	}
+}
+
+// TestWhatIsKeptOfTransactionsInDoubt: old ones crowd out no new ones, also if these have tags.
+func TestWhatIsKeptOfTransactionsInDoubt(t *testing.T) {
+	t.Parallel()
+	const uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+	set := func(text string) replication.GTIDSet {
+		found, err := replication.ParseGTIDSet(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	old, next := set(uuid+":1-1000000"), set(uuid+":batch:1")
+	if got := inDoubtWith(old, next); !got.Equal(old.Union(next)) {
+		t.Errorf("of one range and a transaction with a tag, %s are kept", got)
+	}
+	scattered := strings.Builder{}
+	for number := 1; scattered.Len() < longestInDoubt; number += 2 {
+		fmt.Fprintf(&scattered, ":%d", number)
+	}
+	if got := inDoubtWith(set(uuid+scattered.String()), next); !got.Equal(next) {
+		t.Errorf("after %d bytes of others, the new one is not kept alone, but %d", scattered.Len(), got.Count())
+	}
+}
+
+// TestAMemberThatFollowsHasNothingInDoubt: also if it was never marked as replaced, because its commits waited for no replica in the end.
+func TestAMemberThatFollowsHasNothingInDoubt(t *testing.T) {
+	t.Parallel()
+	kept := memberState()
+	kept.InDoubt, _ = replication.ParseGTIDSet("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5")
+	a := newAgent(t, newLayout(t), kept)
+	channel := replication.Channel{Configured: true, IO: "Connecting", SQL: "Yes"}
+	a.recordReplaced(mysqld.Observed{Server: replication.Server{Channel: channel}}, followed{})
+	if a.kept.InDoubt.Empty() {
+		t.Error("it has forgotten what is in doubt, and does not follow yet")
+	}
+	channel.IO = "Yes"
+	a.recordReplaced(mysqld.Observed{Server: replication.Server{Channel: channel}}, followed{})
+	if !a.kept.InDoubt.Empty() {
+		t.Errorf("it follows, and %s are in doubt", a.kept.InDoubt)
 	}
 }

@@ -47,19 +47,26 @@ func (a *Agent) recordReplaced(observed mysqld.Observed, under followed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kept, server := a.kept, observed.Server
-	switch {
-	case kept.Replaced == nil:
-		return
-	case server.Channel.IO == "Yes" && server.Channel.SQL == "Yes":
+	switch follows := server.Channel.IO == "Yes" && server.Channel.SQL == "Yes"; {
+	case follows && (kept.Replaced != nil || !kept.InDoubt.Empty()):
 		kept.Replaced, kept.InDoubt = nil, replication.GTIDSet{}
-	case kept.Replaced.IsKnown || kept.Replaced.IsForced || a.closedUnder(observed, under) == nil || a.assignment != nil && under.version != kept.Held.Version():
-		return // an agent that has no assignment yet has found the mark on the volume
-	default:
+	case !follows && a.canTellHad(observed, under):
 		kept.Replaced = &replaced{Epoch: kept.Replaced.Epoch, Had: server.Executed.Union(server.Pending).OfServer(server.ServerUUID), IsKnown: true}
+	default:
+		return
 	}
 	if err := a.storeState(kept); err != nil {
 		a.log.Info("cannot record what this member had as the primary, will try again", "error", err.Error())
 	}
+}
+
+// canTellHad reports whether mysqld, as observed, has what a former primary had, and that is not known yet. The caller must hold the lock.
+func (a *Agent) canTellHad(observed mysqld.Observed, under followed) bool {
+	former := a.kept.Replaced
+	if former == nil || former.IsKnown || former.IsForced || a.closedUnder(observed, under) == nil {
+		return false
+	}
+	return a.assignment == nil || under.version == a.kept.Held.Version() // an agent that has no assignment yet has found the mark on the volume
 }
 
 const (

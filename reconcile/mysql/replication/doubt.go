@@ -2,7 +2,8 @@ package replication
 
 // MySQL may stop waiting for acknowledgements by itself: for lack of memory, after a time-out, or because a user changes its settings. It
 // may wait again before its agent looks the next time. A commit that returned meanwhile may be on the primary alone, although its client
-// was told that it had succeeded. So such transactions are in doubt: no agent drops one, and a person decides (errantStep).
+// was told that it had succeeded. So such transactions are in doubt: the agent drops none of which it knows, and a person decides
+// (errantStep).
 
 // AcksLook is what one look at a mysqld shows of the acknowledgements that its commits wait for.
 type AcksLook struct {
