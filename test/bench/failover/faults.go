@@ -29,7 +29,7 @@ type fault struct {
 	nodes int
 	// lasts means that it does not end by itself: the bench ends it when clients write again.
 	lasts bool
-	// spares means that no member may take over, and that mysqld may not end. The bench ends such a fault after a while.
+	// spares means that no member may take over, and that mysqld may not end. If such a fault lasts, the bench ends it after a while.
 	spares bool
 	// restarts means that the member certainly gets another mysqld. Otherwise mysqld may stay as it is.
 	restarts bool
@@ -72,6 +72,8 @@ func knownFaults() []fault {
 		{name: "oneway-out", lasts: true, strike: (*bench).onewayOut},
 		{name: "from-replicas", lasts: true, strike: (*bench).cutFromReplicas},
 		{name: "from-operator", lasts: true, spares: true, strike: (*bench).cutFromOperators},
+		{name: "blip", spares: true, strike: (*bench).partitionBriefly},
+		{name: "pause", spares: true, strike: (*bench).freezeBriefly},
 		{name: "operator", restarts: true, strike: (*bench).killWithOperator},
 		{name: "operator-later", restarts: true, strike: (*bench).killThenOperator},
 		{name: "disk-hangs", lasts: true, ownDisks: true, strike: (*bench).hangDisk},
@@ -143,6 +145,30 @@ func (b *bench) freeze(_ context.Context, pod string) (struck, error) {
 	all := []running{{pod, supervisor.Program}, {pod, mysqldProgram}, {pod, agent.Program}}
 	at, err := signal(syscall.SIGSTOP, all...)
 	return struck{at, func() error { return thaw(all) }}, err
+}
+
+// A brief fault is shorter than spec.failover.unreachableSeconds, which is 2 by default.
+const shortestBrief, longestBrief = 200 * time.Millisecond, 1900 * time.Millisecond
+
+func (b *bench) partitionBriefly(ctx context.Context, pod string) (struck, error) {
+	return b.briefly(ctx, pod, (*bench).partition)
+}
+
+func (b *bench) freezeBriefly(ctx context.Context, pod string) (struck, error) {
+	return b.briefly(ctx, pod, (*bench).freeze)
+}
+
+// briefly inflicts a fault for some random time.
+func (b *bench) briefly(ctx context.Context, pod string, strike func(*bench, context.Context, string) (struck, error)) (struck, error) {
+	hit, err := strike(b, ctx, pod)
+	if err != nil {
+		return hit, err
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(shortestBrief + rand.N(longestBrief-shortestBrief)):
+	}
+	return struck{hit.at, endsByItself}, hit.end()
 }
 
 func (b *bench) deletePod(ctx context.Context, pod string) (struck, error) {

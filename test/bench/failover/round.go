@@ -121,7 +121,7 @@ func (b *bench) isWithOperator(ctx context.Context, primary string) (bool, error
 // once.
 func (b *bench) outlast(ctx context.Context, w *writer, one round, hit struck) (time.Time, error) {
 	var least time.Duration
-	if one.fault.spares {
+	if one.fault.spares && one.fault.lasts {
 		least = spared
 	}
 	what := fmt.Sprintf("clients to write again after the fault %s of %s", one.fault.name, one.before.leader)
