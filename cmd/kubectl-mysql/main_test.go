@@ -32,7 +32,7 @@ func aCluster() v1.MySQLCluster {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
 		Spec:       v1.MySQLClusterSpec{Failover: v1.Failover{NotReadySeconds: 10, UnreachableSeconds: 5, WhenPrimaryUnreachable: v1.Replace}},
 		Status: v1.MySQLClusterStatus{
-			Phase: v1.PhaseFailed, ReadySummary: "1/2", FormerPrimary: "db-0", Epoch: 3, Revision: 12, RequiredAcks: 1, LeaseSeconds: 20, Selector: "app.kubernetes.io/instance=db",
+			Phase: v1.PhaseFailed, ReadySummary: "1/2", FormerPrimary: "db-0", Epoch: 3, Revision: 12, RequiredAcks: 1, LeaseMilliseconds: 20_000, Selector: "app.kubernetes.io/instance=db",
 			Members: []v1.Member{{Name: "db-0", Message: "does not answer"}, {Name: "db-1", Role: v1.RoleReplica, State: "CatchingUp", LagSeconds: &lag, Version: "9.7.4"}},
 			Takeovers: []v1.Takeover{
 				{Epoch: 2, From: "db-1", To: "db-0", Message: "mysqld of the primary db-1 has not been ready", FailureTime: &failed, StartTime: v1.NewMicroTime(at.Add(-time.Hour)), CompletionTime: &ended, Unacknowledged: "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-9", Kept: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7"},

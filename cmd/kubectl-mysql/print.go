@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -55,10 +56,10 @@ func printTopology(out io.Writer, t topology) error {
 }
 
 func leaseOf(s v1.MySQLClusterStatus) string {
-	if s.LeaseSeconds == 0 {
+	if s.LeaseMilliseconds == 0 {
 		return "no lease"
 	}
-	return fmt.Sprintf("lease %ds", s.LeaseSeconds)
+	return fmt.Sprintf("lease %s", time.Duration(s.LeaseMilliseconds)*time.Millisecond)
 }
 
 // linesOf are the messages of members, the conditions that are not as they should be, the takeovers, and what could not be read.

@@ -45,8 +45,8 @@ func printRecord(out io.Writer, e mysqlcluster.Explanation) {
 	}
 	fmt.Fprintf(out, "  in sync: %s; joining: %s\n", listed(record.InSync), listed(record.Joining))
 	lease := "the primary needs no lease"
-	if record.LeaseSeconds > 0 {
-		lease = fmt.Sprintf("the primary's lease lasts %d s", record.LeaseSeconds)
+	if record.LeaseLasts > 0 {
+		lease = fmt.Sprintf("the primary's lease lasts %s", record.LeaseLasts)
 	}
 	fmt.Fprintf(out, "  commits need %d acknowledgements; %s\n", record.RequiredAcks, lease)
 	unreachable, crashes, lost := "Wait", "Replace", "Block"

@@ -20,7 +20,7 @@ func aVanishedPrimary() mysqlcluster.Explanation {
 	accepted := replication.Version{Epoch: 2, Revision: 9}
 	return mysqlcluster.Explanation{
 		Namespace: "shop", Name: "db", Time: at,
-		Record: replication.Record{Epoch: 2, Revision: 9, Primary: "db-1", InSync: []string{"db-0", "db-1", "db-2"}, RequiredAcks: 1, LeaseSeconds: 6},
+		Record: replication.Record{Epoch: 2, Revision: 9, Primary: "db-1", InSync: []string{"db-0", "db-1", "db-2"}, RequiredAcks: 1, LeaseLasts: 6 * time.Second},
 		Limits: mysqlcluster.Limits{NotReadySeconds: 10, UnreachableSeconds: 5, IsReplacedUnreachable: true, ContinuesWithoutReplicas: true, GracePeriodSeconds: 10},
 		Members: []replication.Evidence{
 			{Name: "db-0", Role: "in sync", Answers: true, IsWitness: true, State: replication.StateCatchingUp, Message: "the receiver cannot connect", QuietSeconds: 3, IsAcknowledging: true, ToApply: 12, Accepted: accepted, AcceptedAs: replication.RoleReplica},
@@ -45,7 +45,7 @@ const explained = `MySQLCluster shop/db at 2026-08-01 03:04:05Z
 RECORD 2.9 (epoch.revision)
   primary db-1
   in sync: db-0, db-1, db-2; joining: none
-  commits need 1 acknowledgements; the primary's lease lasts 6 s
+  commits need 1 acknowledgements; the primary's lease lasts 6s
   spec: notReadySeconds 10, unreachableSeconds 5, whenPrimaryUnreachable Replace, whenPrimaryCrashes Replace, whenReplicasLost Continue after 10 s
 
 MEMBER  ROLE     ANSWERS  STATE       QUIET  ACKS   TO-APPLY  LACKS  ALONE  ACCEPTED     LEASE  NOTES

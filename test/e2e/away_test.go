@@ -12,7 +12,7 @@ func TestCrashedPrimaryOpensWithoutAnOperator(t *testing.T) { //nolint:parallelt
 	p := newPlace(t)
 	p.start(3)
 	p.wait("the primary to have a lease", changeLimit, func(ctx context.Context) (bool, string) {
-		now := p.field(ctx, "{.status.leaseSeconds}")
+		now := p.field(ctx, "{.status.leaseMilliseconds}")
 		return now != "" && now != "0", now
 	})
 	w := p.startWriter()

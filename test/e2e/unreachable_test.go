@@ -100,12 +100,12 @@ func (p *place) pausedRunsOn() {
 	p.isLeased()
 	p.mustApply(p.manifest("replicas: 2", "paused: true"))
 	p.wait("the cluster to be paused", changeLimit, func(ctx context.Context) (bool, string) {
-		seen := p.field(ctx, `{.status.phase} {.status.leaseSeconds} {.status.conditions[?(@.type=="Reconciling")].message}`)
+		seen := p.field(ctx, `{.status.phase} {.status.leaseMilliseconds} {.status.conditions[?(@.type=="Reconciling")].message}`)
 		return seen == "Paused  ", seen
 	})
 	running := processes(p.t.T, p.cluster+"-0", "mysqld")
 	thaw := p.freeze(p.cluster + "-1")
-	<-time.After(replication.LongLeaseSeconds*time.Second + 5*time.Second)
+	<-time.After(replication.LongLease + 5*time.Second)
 	if now := processes(p.t.T, p.cluster+"-0", "mysqld"); !slices.Equal(now, running) {
 		p.t.Errorf("a paused cluster's mysqld is %v, was %v", now, running)
 	}
@@ -116,7 +116,7 @@ func (p *place) pausedRunsOn() {
 func (p *place) isLeased() {
 	p.t.Helper()
 	p.wait("the primary to have a lease", changeLimit, func(ctx context.Context) (bool, string) {
-		seen := p.field(ctx, "{.status.leaseSeconds}")
+		seen := p.field(ctx, "{.status.leaseMilliseconds}")
 		return seen != "", seen
 	})
 }

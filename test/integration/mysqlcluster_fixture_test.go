@@ -138,7 +138,7 @@ func (s *site) settled(t *testing.T, name string) mysqlv1.MySQLCluster {
 			return err.Error()
 		}
 		durable := meta.IsStatusConditionTrue(cluster.Status.Conditions, "Durable")
-		isLeased := cluster.Status.LeaseSeconds > 0 || cluster.Status.RequiredAcks == 0
+		isLeased := cluster.Status.LeaseMilliseconds > 0 || cluster.Status.RequiredAcks == 0
 		if why(cluster).Reason != "AllMembersReady" || !durable || !isLeased || cluster.Status.ObservedGeneration != cluster.Generation {
 			return fmt.Sprintf("cluster %s: %+v", name, cluster.Status)
 		}

@@ -158,8 +158,8 @@ func (s *site) leased(t *testing.T, name string, want bool) {
 		}
 		needs := 0
 		s.onVolume(t, name+"-0", func(v *memberVolume) { needs = v.last.Lease })
-		if (found.Status.LeaseSeconds > 0) != want || (needs > 0) != want || meta.IsStatusConditionTrue(found.Status.Conditions, "Reconciling") {
-			return fmt.Sprintf("a lease of %d seconds, the primary for %d replicas; %+v", found.Status.LeaseSeconds, needs, found.Status.Conditions)
+		if (found.Status.LeaseMilliseconds > 0) != want || (needs > 0) != want || meta.IsStatusConditionTrue(found.Status.Conditions, "Reconciling") {
+			return fmt.Sprintf("a lease of %d ms, the primary for %d replicas; %+v", found.Status.LeaseMilliseconds, needs, found.Status.Conditions)
 		}
 		return ""
 	})

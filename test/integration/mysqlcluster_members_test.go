@@ -266,7 +266,7 @@ func (m *simulatedMember) status() replication.Status {
 	}
 	if m.assignment != nil && m.assignment.Lease > 0 {
 		isLonely := m.network.lonely[m.host]
-		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.Lasts(), Left: m.assignment.Lasts(), Ends: isLonely, IsHeard: !isLonely, Unheard: m.unheard()}
+		status.Clock, status.Lease = time.Hour, &replication.Lease{Needs: m.assignment.Lease, Lasts: m.assignment.LeaseLasts, Left: m.assignment.LeaseLasts, Ends: isLonely, IsHeard: !isLonely, Unheard: m.unheard()}
 	}
 	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
 	status.TablesWithoutRows, status.LockedOut = &lacking, &barred

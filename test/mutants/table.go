@@ -29,7 +29,7 @@ func promises() []mutant {
 		{"a member leaves before the primary locks it out", file, "if soon || !slices.Contains(status.Silent, name) {", "if soon {"},
 		{"a member leaves, and the promise stays", file, "return next.promising(min(next.RequiredAcks, holders))", "return next"},
 		{"commits in progress do not count when a member leaves", file, "holders := c.holders(next, status.Executed.Union(status.Pending))\n\t\tisWeaker", "holders := c.holders(next, status.Executed)\n\t\tisWeaker"},
-		{"a short lease stays when a member leaves", file, "next.LeaseSeconds = LongLeaseSeconds // it may", "next.LeaseSeconds += 0 // it may"},
+		{"a short lease stays when a member leaves", file, "next.LeaseLasts = LongLease // it may", "next.LeaseLasts += 0 // it may"},
 		{"a member that may acknowledge leaves for a copy", file, "return status.speaksOurProtocol() && !status.Acknowledging && (status", "return status.speaksOurProtocol() && (status"},
 		{"a lost replica leaves although others are needed", file, "return others >= c.Record.RequiredAcks", "return true"},
 		{"the promise rises under an old assignment", file, "status.State != StateWriting || status.ObservedUnder != c.Record.Version() {\n\t\treturn c.Record\n\t}\n\tnext := c.Record\n\t// A number", "status.State != StateWriting {\n\t\treturn c.Record\n\t}\n\tnext := c.Record\n\t// A number"},
@@ -78,15 +78,15 @@ func leases() []mutant {
 	const file = "lease.go"
 	return []mutant{
 		{"a lease counts from the first silent member", file, "return silent[first]\n", "return silent[len(silent)-1+0*first]\n"},
-		{"a lease ends at once", file, "c.Record.LeaseSeconds > 0 && c.silentFor() >= c.Record.leaseLimit()", "c.Record.LeaseSeconds > 0 && c.silentFor() > 0"},
-		{"a replica's silence shortens a lease that the operator confirms", file, "if !restsOnReplicas(c.Record.LeaseSeconds) || !member.Status.IsSilent(c.Record) {", "if !member.Status.IsSilent(c.Record) {"},
-		{"the operator confirms a lease that rests on replicas", file, "func (a Assignment) Confirmed() time.Duration {\n\tif restsOnReplicas(a.LeaseSeconds) {", "func (a Assignment) Confirmed() time.Duration {\n\tif false {"},
+		{"a lease ends at once", file, "c.Record.LeaseLasts > 0 && c.silentFor() >= c.Record.leaseLimit()", "c.Record.LeaseLasts > 0 && c.silentFor() > 0"},
+		{"a replica's silence shortens a lease that the operator confirms", file, "if !restsOnReplicas(c.Record.LeaseLasts) || !member.Status.IsSilent(c.Record) {", "if !member.Status.IsSilent(c.Record) {"},
+		{"the operator confirms a lease that rests on replicas", file, "func (a Assignment) Confirmed() time.Duration {\n\tif restsOnReplicas(a.LeaseLasts) {", "func (a Assignment) Confirmed() time.Duration {\n\tif false {"},
 		{"a lease is recorded under an old assignment", file, "status.State != StateWriting || status.ObservedUnder != next.Version() {", "status.State != StateWriting {"},
 		{"a lease is recorded for fewer replicas", file, "order.Lease < acks || lease == nil || lease.Needs < acks ||", "lease == nil ||"},
-		{"a shorter lease is recorded than the primary has", file, "|| lease.Lasts > order.Lasts() {", "{"},
-		{"a lease becomes longer without a record", file, "next.LeaseSeconds = max(next.LeaseSeconds, c.wantedLease())", "next.LeaseSeconds = max(next.LeaseSeconds, 0)"},
+		{"a shorter lease is recorded than the primary has", file, "|| lease.Lasts > order.LeaseLasts {", "{"},
+		{"a lease becomes longer without a record", file, "next.LeaseLasts = max(next.LeaseLasts, c.wantedLease())", "next.LeaseLasts = max(next.LeaseLasts, 0)"},
 		{"a lease for fewer replicas keeps a stronger promise", "record.go", "if acks == 0 || acks > r.RequiredAcks {", "if acks == 0 {"},
-		{"a primary that continues keeps its lease", "handover.go", "r.Primary, r.FormerPrimary, r.LeaseSeconds = r.FormerPrimary, \"\", 0", "r.Primary, r.FormerPrimary = r.FormerPrimary, \"\""},
+		{"a primary that continues keeps its lease", "handover.go", "r.Primary, r.FormerPrimary, r.LeaseLasts = r.FormerPrimary, \"\", 0", "r.Primary, r.FormerPrimary = r.FormerPrimary, \"\""},
 	}
 }
 
@@ -132,7 +132,7 @@ func reopenings() []mutant {
 	return []mutant{
 		{"a crashed primary opens before replicas acknowledge", file, "case !s.Acknowledged:", never},
 		{"a crashed primary opens without a lease of its replicas", file, "case !s.IsHeard:", never},
-		{"a crashed primary opens that needs no lease", file, "order.Lease >= acks && order.LeaseSeconds > 0", "true"},
+		{"a crashed primary opens that needs no lease", file, "order.Lease >= acks && order.LeaseLasts > 0", "true"},
 		{"a crashed primary opens where nothing is promised", file, "return acks > 0 && order.Acks", "return order.Acks"},
 		{"a crashed primary opens under any record", file, "|| order.Record.Version() != o.Under {", "{"},
 		{"a crashed primary opens that lacks what it had", file, "l.Server.Executed.Contains(l.Opened.Executed) &&", ""},

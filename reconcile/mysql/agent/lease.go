@@ -43,11 +43,11 @@ func (a *Agent) keepLease(ctx context.Context, observed mysqld.Observed, local r
 	if order.Lease == 0 && known.isKnown && known.needs == 0 {
 		return
 	}
-	next := supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), After: max(a.confirmed(), a.receivers.since), Port: known.asked.Port, Replicas: known.asked.Replicas}
+	next := supervisor.Lease{Needs: order.Lease, Lasts: order.LeaseLasts, After: max(a.confirmed(), a.receivers.since), Port: known.asked.Port, Replicas: known.asked.Replicas}
 	if order.Lease > 0 {
 		a.lookForReplicas(ctx, &next)
 	}
-	if order.Record.LeaseSeconds > 0 || known.needs >= next.Needs {
+	if order.Record.LeaseLasts > 0 || known.needs >= next.Needs {
 		next.Confirmed = a.confirmed()
 	}
 	_ = a.takeLease(ctx, next, *order) // the next look tries again
@@ -58,7 +58,7 @@ func (a *Agent) leasing(local replication.Observed) *replication.Assignment {
 	if local.Assignment != nil {
 		return local.Assignment
 	}
-	if last := a.lastAssignment(); last != nil && last.Record.LeaseSeconds > 0 {
+	if last := a.lastAssignment(); last != nil && last.Record.LeaseLasts > 0 {
 		return last
 	}
 	return nil
@@ -95,10 +95,10 @@ func (a *Agent) confirmed() time.Duration {
 // leaseToOpen gets the lease that mysqld must have before it takes writes, if the record relies on it, or will because of what this member
 // has reported under it. Replicas are not connected yet, so only the operator's confirmation counts.
 func (a *Agent) leaseToOpen(ctx context.Context, order replication.Assignment) error {
-	if order.Record.LeaseSeconds == 0 && !a.hadLease(order) {
+	if order.Record.LeaseLasts == 0 && !a.hadLease(order) {
 		return a.takeLease(ctx, supervisor.Lease{}, order)
 	}
-	if err := a.takeLease(ctx, supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), Confirmed: a.confirmed()}, order); err != nil || order.Lease == 0 {
+	if err := a.takeLease(ctx, supervisor.Lease{Needs: order.Lease, Lasts: order.LeaseLasts, Confirmed: a.confirmed()}, order); err != nil || order.Lease == 0 {
 		return err
 	}
 	now, err := supervisor.Clock()
@@ -201,7 +201,7 @@ func (a *Agent) reportedLease(now time.Duration) *replication.Lease {
 	if known.needs == 0 {
 		known.lasts, known.ends = 0, 0
 		if isWanted {
-			known.lasts = a.assignment.Lasts()
+			known.lasts = a.assignment.LeaseLasts
 			known.ends = a.confirmedAt + known.lasts
 		}
 	}

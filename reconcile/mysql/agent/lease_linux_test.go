@@ -37,8 +37,8 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 	t.Parallel()
 	a, exited := newSupervised(t)
 	order := replication.Assignment{
-		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, LeaseSeconds: 20,
-		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, LeaseSeconds: 20},
+		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, LeaseLasts: 20 * time.Second,
+		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, LeaseLasts: 20 * time.Second},
 	}
 	assign := func(order replication.Assignment, at time.Duration) error {
 		order.ConfirmedAt = at
@@ -54,7 +54,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens("no confirmation", false)
-	if err := assign(order, clock(t)-order.Lasts()); err != nil {
+	if err := assign(order, clock(t)-order.LeaseLasts); err != nil {
 		t.Fatal(err)
 	}
 	opens("a confirmation of long ago", false)
@@ -71,7 +71,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens("a confirmation", true)
-	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 1 || now.Lease.Lasts != order.Lasts() || now.Lease.IsEnding() || now.Clock == 0 {
+	if now := a.Status(); now.Lease == nil || now.Lease.Needs != 1 || now.Lease.Lasts != order.LeaseLasts || now.Lease.IsEnding() || now.Clock == 0 {
 		t.Errorf("the report says %+v", now.Lease)
 	}
 	if kept := stateOf(t, a.layout); kept.Last == nil || kept.Last.ConfirmedAt != 0 || a.Status().Assignment.ConfirmedAt != 0 {
@@ -80,7 +80,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 
 	t.Log("a primary that the record does not count on opens without a lease, and gets the first one from replicas")
 	first := order
-	first.Record.LeaseSeconds = 0
+	first.Record.LeaseLasts = 0
 	if err := a.leaseToOpen(t.Context(), first); err != nil || a.lease.needs != 0 {
 		t.Errorf("it opens with %+v: %v", a.lease, err)
 	}
@@ -106,10 +106,10 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 
 	t.Log("the supervisor does not answer: what it was told may hold or not")
 	longer, started := order, a.start
-	longer.LeaseSeconds, a.lease.start, a.start = 30, "another start", "another start"
+	longer.LeaseLasts, a.lease.start, a.start = 30*time.Second, "another start", "another start"
 	a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &longer})
 	a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &order})
-	if a.lease.isKnown || a.lease.needs != 1 || a.lease.lasts != longer.Lasts() {
+	if a.lease.isKnown || a.lease.needs != 1 || a.lease.lasts != longer.LeaseLasts {
 		t.Errorf("the agent knows %+v", a.lease)
 	}
 	a.start = started
@@ -117,7 +117,7 @@ func TestAPrimaryOpensWithALease(t *testing.T) {
 	t.Log("the agent restarts, and the member needs no lease any more")
 	a.lease = lease{}
 	released := order
-	released.Lease, released.LeaseSeconds = 0, 0
+	released.Lease, released.LeaseLasts = 0, 0
 	a.keepLease(t.Context(), mysqld.Observed{}, replication.Observed{Assignment: &released})
 	if !a.lease.isKnown || a.lease.needs != 0 {
 		t.Errorf("the agent knows %+v", a.lease)
@@ -142,13 +142,13 @@ func TestALeaseThatIsImpossibleIsNotAskedForAgain(t *testing.T) {
 			t.Errorf("%s: the report says %+v", what, now)
 		}
 	}
-	order := replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseSeconds: 20, Record: replication.Record{LeaseSeconds: 20}}
+	order := replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseLasts: 20 * time.Second, Record: replication.Record{LeaseLasts: 20 * time.Second}}
 	reported("before", false)
 	if err := a.leaseToOpen(t.Context(), order); !errors.Is(err, supervisor.ErrNoLease) {
 		t.Errorf("it opens: %v", err)
 	}
 	reported("it was tried", true)
-	order.Record.LeaseSeconds, order.Lease = 0, 0
+	order.Record.LeaseLasts, order.Lease = 0, 0
 	if err := a.leaseToOpen(t.Context(), order); err != nil {
 		t.Errorf("it does not open without one: %v", err)
 	}
@@ -175,12 +175,12 @@ func TestAConfirmationReachesTheSupervisorAtOnce(t *testing.T) {
 	if _, _, err := supervisor.Lead(t.Context(), supervisor.Socket(a.layout.Run), a.start, first); err != nil {
 		t.Fatal(err)
 	}
-	puts := func(revision int64, lasts, want int) {
+	puts := func(revision int64, lasts time.Duration, want int) {
 		t.Helper()
 		at := clock(t)
 		body, err := json.Marshal(replication.Assignment{
-			Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, LeaseSeconds: lasts, ConfirmedAt: at,
-			Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, LeaseSeconds: lasts},
+			Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: a.Status().Boot, Acks: 1, Lease: 1, LeaseLasts: lasts, ConfirmedAt: at,
+			Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1, LeaseLasts: lasts},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -192,7 +192,7 @@ func TestAConfirmationReachesTheSupervisorAtOnce(t *testing.T) {
 		if answer.Code != want {
 			t.Errorf("revision %d: the agent answers %d %s, want %d", revision, answer.Code, answer.Body, want)
 		}
-		isCounted := want == http.StatusNoContent && lasts == replication.LongLeaseSeconds
+		isCounted := want == http.StatusNoContent && lasts == replication.LongLease
 		if isCounted {
 			confirmed = at
 		}
@@ -208,10 +208,10 @@ func TestAConfirmationReachesTheSupervisorAtOnce(t *testing.T) {
 	}
 	a.kept.Held = replication.Record{Epoch: 1, Revision: 2, Primary: "db-0"}
 	a.lease = lease{start: a.start, isKnown: true, needs: 1, lasts: asked.Lasts}
-	puts(1, replication.LongLeaseSeconds, http.StatusConflict)
-	puts(2, replication.LongLeaseSeconds, http.StatusNoContent)
+	puts(1, replication.LongLease, http.StatusConflict)
+	puts(2, replication.LongLease, http.StatusNoContent)
 	t.Log("a lease that rests on replicas is not confirmed")
-	puts(3, replication.ShortLeaseSeconds, http.StatusNoContent)
+	puts(3, replication.ShortLease, http.StatusNoContent)
 	if now := a.confirmed(); now != confirmed {
 		t.Errorf("the agent counts a confirmation of %s, want %s", now, confirmed)
 	}
@@ -231,7 +231,7 @@ func TestALeaseRestsOnReplicasThatWereHeardSince(t *testing.T) {
 		}
 		return time.Duration(age.Load()), nil
 	})
-	order := replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseSeconds: 20, Record: replication.Record{LeaseSeconds: 20}}
+	order := replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseLasts: 20 * time.Second, Record: replication.Record{LeaseLasts: 20 * time.Second}}
 	rests := func(what string, want bool) {
 		t.Helper()
 		a.lease.asked = supervisor.Lease{Port: 3306, Replicas: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.2:4000")}}
@@ -266,7 +266,7 @@ func TestWhichReplicasAreNotHeard(t *testing.T) {
 	a.lease = lease{start: "one", needs: 1, lasts: 20 * time.Second, ends: clock(t) + 20*time.Second}
 	a.sessions = map[int]netip.AddrPort{1: netip.MustParseAddrPort("10.0.0.2:40002"), 2: netip.MustParseAddrPort("10.0.0.3:40003")}
 	record := replication.Record{Primary: "db-0", InSync: []string{"db-0", "db-1", "db-2", "db-3"}}
-	a.assignment = &replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseSeconds: 20, Record: record}
+	a.assignment = &replication.Assignment{Role: replication.RolePrimary, Lease: 1, LeaseLasts: 20 * time.Second, Record: record}
 	got := a.Status().Lease
 	if diff := cmp.Diff([]string{"db-2", "db-3"}, got.Unheard); diff != "" || got.IsEnding() {
 		t.Errorf("it ends: %t; not heard (-want +got):\n%s", got.IsEnding(), diff)

@@ -125,7 +125,7 @@ func (a *Agent) reopen(ctx context.Context, order replication.Assignment, replic
 // leaseOfReplicas gets a lease that rests on replicas which this mysqld has heard, after they have acknowledged everything. No confirmation
 // of the operator counts: it is older than this start of mysqld.
 func (a *Agent) leaseOfReplicas(ctx context.Context, order replication.Assignment) error {
-	next := supervisor.Lease{Needs: order.Lease, Lasts: order.Lasts(), After: max(a.confirmed(), a.receivers.since)}
+	next := supervisor.Lease{Needs: order.Lease, Lasts: order.LeaseLasts, After: max(a.confirmed(), a.receivers.since)}
 	a.lookForReplicas(ctx, &next)
 	if err := a.takeLease(ctx, next, order); err != nil {
 		return err

@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 
@@ -13,8 +14,8 @@ import (
 // ledOrder is the assignment of a primary that has led with a lease.
 func ledOrder() replication.Assignment {
 	return replication.Assignment{
-		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: "before", Acks: 1, Lease: 1, LeaseSeconds: 20, Silent: []string{"db-3"},
-		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0", "db-1", "db-3"}, Joining: []string{"db-2"}, RequiredAcks: 1, LeaseSeconds: 20},
+		Protocol: replication.Protocol, Role: replication.RolePrimary, Boot: "before", Acks: 1, Lease: 1, LeaseLasts: 20 * time.Second, Silent: []string{"db-3"},
+		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", InSync: []string{"db-0", "db-1", "db-3"}, Joining: []string{"db-2"}, RequiredAcks: 1, LeaseLasts: 20 * time.Second},
 	}
 }
 

@@ -22,7 +22,7 @@ func (m *realMember) leases(t *testing.T) replication.Assignment {
 	t.Helper()
 	order := replication.Assignment{
 		Record: replication.Record{Epoch: 1, Revision: 3, Primary: "db-0", InSync: []string{"db-0", "db-1"}, RequiredAcks: 1},
-		Role:   replication.RolePrimary, Acks: 1, Lease: 1, LeaseSeconds: replication.LongLeaseSeconds,
+		Role:   replication.RolePrimary, Acks: 1, Lease: 1, LeaseLasts: replication.LongLease,
 	}
 	m.obeys(t, order)
 	m.until(t, "it has a lease", func() bool {

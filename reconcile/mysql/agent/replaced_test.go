@@ -185,7 +185,7 @@ func TestAFormerPrimaryStartsWithoutClients(t *testing.T) {
 // TestAnUnconfirmedPrimaryServesNoReaders: if it had a lease, another member may have taken over since mysqld ended.
 func TestAnUnconfirmedPrimaryServesNoReaders(t *testing.T) {
 	t.Parallel()
-	led := replication.Assignment{Role: replication.RolePrimary, Boot: "first", Lease: 1, Record: replication.Record{LeaseSeconds: 20}}
+	led := replication.Assignment{Role: replication.RolePrimary, Boot: "first", Lease: 1, Record: replication.Record{LeaseLasts: 20 * time.Second}}
 	free, follows, again := led, led, led
 	free.Lease, follows.Role, again.Boot = 0, replication.RoleReplica, "second"
 	for name, test := range map[string]struct {

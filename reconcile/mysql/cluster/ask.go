@@ -31,7 +31,7 @@ type targets struct {
 // limits returns how long a pass waits for each member's answer.
 func (r *reconciler) limits(cluster v1.MySQLCluster, now time.Time) func(string) time.Duration {
 	status := cluster.Status
-	needsAnswer := status.FormerPrimary != "" && status.LeaseSeconds == 0 // nothing else says that it takes no writes
+	needsAnswer := status.FormerPrimary != "" && status.LeaseMilliseconds == 0 // nothing else says that it takes no writes
 	return func(member string) time.Duration {
 		isReplaced := hurries(status, now) && !needsAnswer && status.Takeovers[len(status.Takeovers)-1].From == member
 		timed, key := r.memory.failures, keyOf(cluster)

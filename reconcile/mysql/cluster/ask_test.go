@@ -40,7 +40,7 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	waits("during a takeover", "db-2", 2*time.Second)
 	cluster.Status.Primary, cluster.Status.FormerPrimary = "", "db-0"
 	waits("during a takeover that needs its answer", "db-0", time.Second)
-	cluster.Status.LeaseSeconds = 3
+	cluster.Status.LeaseMilliseconds = 2500
 	waits("during one that waits for the end of its lease", "db-0", 50*time.Millisecond)
 }
 

@@ -18,8 +18,8 @@ func vanishing(t *testing.T, quiet int) *scene {
 	t.Helper()
 	s := healthy(t, 3).silent(0)
 	s.seen.now = time.Unix(1_785_553_445, 0)
-	s.record.Revision, s.record.LeaseSeconds = 12, replication.ShortLeaseSeconds
-	s.cluster.Status = v1.MySQLClusterStatus{Epoch: 1, Revision: 12, Primary: "db-0", InSync: s.record.InSync, RequiredAcks: 1, LeaseSeconds: replication.ShortLeaseSeconds}
+	s.record.Revision, s.record.LeaseLasts = 12, replication.ShortLease
+	s.cluster.Status = v1.MySQLClusterStatus{Epoch: 1, Revision: 12, Primary: "db-0", InSync: s.record.InSync, RequiredAcks: 1, LeaseMilliseconds: int32(replication.ShortLease.Milliseconds())}
 	s.seen.members[0].Unreachable, s.seen.members[0].IsRunning = "ask the agent of db-0.db-pods.shop.svc: context deadline exceeded", true
 	for ordinal := 1; ordinal < 3; ordinal++ {
 		s.member(ordinal, true, func(status *replication.Status) {
@@ -38,13 +38,13 @@ func TestExplanation(t *testing.T) {
 	if !got.Next.Changes || got.Next.Seconds != 1 || got.Next.What != "another member takes over from db-0 in epoch 2" || got.Next.Reason != replication.ReasonReplacingPrimary {
 		t.Errorf("next: %+v", got.Next)
 	}
-	if got.Takeover.To != "db-1" || got.Takeover.Seconds <= replication.ShortLeaseSeconds || got.Limits != (Limits{NotReadySeconds: 10, UnreachableSeconds: 2, IsReplacedUnreachable: true, ContinuesWithoutReplicas: true, GracePeriodSeconds: 10}) {
+	if got.Takeover.To != "db-1" || got.Takeover.Seconds <= int(replication.ShortLease.Seconds()) || got.Limits != (Limits{NotReadySeconds: 10, UnreachableSeconds: 2, IsReplacedUnreachable: true, ContinuesWithoutReplicas: true, GracePeriodSeconds: 10}) {
 		t.Errorf("got %+v and %+v", got.Takeover, got.Limits)
 	}
 	if !slices.Equal(got.Unknown, []string{"for how long db-0 has not answered the operator"}) {
 		t.Errorf("unknown: %q", got.Unknown)
 	}
-	s.cluster.Spec.Failover.WhenPrimaryUnreachable, s.cluster.Status.LeaseSeconds = v1.Wait, 0
+	s.cluster.Spec.Failover.WhenPrimaryUnreachable, s.cluster.Status.LeaseMilliseconds = v1.Wait, 0
 	if got = explanationOf(s.cluster, s.seen); got.Next.Changes || !strings.Contains(got.Next.Command, "replace-primary=db-0.1.12") {
 		t.Errorf("a cluster that waits for its primary: %+v", got.Next)
 	}

@@ -31,7 +31,7 @@ func hasReleased(status v1.MySQLClusterStatus) bool {
 	if status.Primary == "" {
 		return true
 	}
-	return status.LeaseSeconds == 0 && status.Phase == v1.PhasePaused && !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReconciling)
+	return status.LeaseMilliseconds == 0 && status.Phase == v1.PhasePaused && !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReconciling)
 }
 
 // release lets the primary lead without a lease. Until it does, release returns a status that reports that, and when to look again.

@@ -294,7 +294,7 @@ func limitsOf(failover v1.Failover) replication.Limits {
 }
 
 func recordOf(status v1.MySQLClusterStatus) replication.Record {
-	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, FormerPrimary: status.FormerPrimary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks), LeaseSeconds: int(status.LeaseSeconds), ForcedEpoch: status.ForcedEpoch}
+	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, FormerPrimary: status.FormerPrimary, InSync: status.InSync, Joining: status.Joining, RequiredAcks: int(status.RequiredAcks), LeaseLasts: time.Duration(status.LeaseMilliseconds) * time.Millisecond, ForcedEpoch: status.ForcedEpoch}
 }
 
 // waiting reports what a cluster needs before it can continue. An error that names its own fix becomes the problem.

@@ -14,7 +14,7 @@ import (
 // would store it in clear text in a table. The receiver gets it when it starts.
 const receiverOptions = `SOURCE_HOST = ?, SOURCE_PORT = ?, SOURCE_USER = ?, SOURCE_PASSWORD = '',
 	SOURCE_SSL = 1, SOURCE_SSL_CA = ?, SOURCE_SSL_CERT = ?, SOURCE_SSL_KEY = ?, SOURCE_SSL_VERIFY_SERVER_CERT = 0,
-	SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 0, SOURCE_HEARTBEAT_PERIOD = 0.5`
+	SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 0, SOURCE_HEARTBEAT_PERIOD = 0.2`
 
 // PointToSource sets up the replication channel, by GTID. The channel must be stopped. MySQL deletes its relay log.
 func (s *Server) PointToSource(ctx context.Context, source Source) error {

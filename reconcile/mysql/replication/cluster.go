@@ -241,7 +241,7 @@ func assignments(c Cluster) map[string]Assignment {
 	}
 	all := map[string]Assignment{}
 	if primary.Status != nil {
-		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Lease: c.lease(), LeaseSeconds: c.leaseSeconds(), Silent: c.silent(), Members: c.Replicas}
+		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Lease: c.lease(), LeaseLasts: c.leaseLasts(), Silent: c.silent(), Members: c.Replicas}
 	}
 	copied := donors(c)
 	for _, member := range c.replicas() {

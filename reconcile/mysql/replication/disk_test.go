@@ -177,14 +177,14 @@ func TestAPrimaryWhoseVolumeStandsStillNeedNotClose(t *testing.T) {
 		s := awaiting(t, 3, 1, silent).hears(0, StateWriting, stopped(fencing(1, "db-0", "db-1", "db-2")))
 		return s.beside(0, sound, standsFor(time.Minute)).beside(1, sound).beside(2, sound)
 	}
-	limit := Record{LeaseSeconds: ShortLeaseSeconds}.leaseLimit()
+	limit := Record{LeaseLasts: ShortLease}.leaseLimit()
 	if got := Decide(stuck(limit - time.Millisecond).c); got.Record.Primary != "" || got.Note == nil {
 		t.Errorf("before its lease has ended, the record is %+v", got.Record)
 	}
 	if got := Decide(stuck(limit).c).Record; got.Primary != "db-1" || got.Acknowledges("db-0") {
 		t.Errorf("after its lease has ended, the record is %+v", got)
 	}
-	if within, waits := onVolumes(t, 3, 1, standsFor(StuckAfter)).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }).c.closes(Member{Name: "db-0", Status: &Status{Probe: VolumeProbe{StuckFor: StuckAfter}}}); within < ShortLeaseSeconds || !strings.Contains(waits, "its lease of 3 seconds") {
+	if within, waits := onVolumes(t, 3, 1, standsFor(StuckAfter)).with(func(c *Cluster) { c.Record.LeaseLasts = ShortLease }).c.closes(Member{Name: "db-0", Status: &Status{Probe: VolumeProbe{StuckFor: StuckAfter}}}); within < 3 || !strings.Contains(waits, "its lease of 2.5s") {
 		t.Errorf("a takeover takes %d s: %s", within, waits)
 	}
 }

@@ -2,8 +2,8 @@ package replication
 
 import "time"
 
-// Ear knows since when a receiver has got nothing from its primary. A primary that has nothing to send sends a heartbeat twice a second
-// (SOURCE_HEARTBEAT_PERIOD). While it sends a large transaction, it sends none, but positions grow.
+// Ear knows since when a receiver has got nothing from its primary. A primary that has nothing to send sends a heartbeat five times a
+// second (SOURCE_HEARTBEAT_PERIOD). While it sends a large transaction, it sends none, but positions grow.
 type Ear struct {
 	got   Received
 	since time.Time

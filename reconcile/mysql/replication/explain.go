@@ -69,13 +69,13 @@ func (c Cluster) closes(former Member) (within int, waits string) {
 	switch {
 	case former.Status != nil && former.Status.Probe.IsSound():
 		return int(takingOver.Seconds()), former.Name + " answers, and stops"
-	case former.Status != nil && c.Record.LeaseSeconds > 0:
-		waits = fmt.Sprintf("the volume of %s fails, so its mysqld may not end: its lease of %d seconds must end, and half a second more must pass", former.Name, c.Record.LeaseSeconds)
+	case former.Status != nil && c.Record.LeaseLasts > 0:
+		waits = fmt.Sprintf("the volume of %s fails, so its mysqld may not end: its lease of %s must end, and %s more must pass", former.Name, c.Record.LeaseLasts, c.Record.leaseMargin())
 		return roundUp(c.Record.leaseLimit() + takingOver), waits
 	case former.Status != nil:
 		return 0, "the volume of " + former.Name + " fails, so its mysqld may not end, and it has no lease: it must end, or a user must ask for the takeover"
-	case c.Record.LeaseSeconds > 0:
-		waits = fmt.Sprintf("%s does not answer: its lease of %d seconds must end, and half a second more must pass", former.Name, c.Record.LeaseSeconds)
+	case c.Record.LeaseLasts > 0:
+		waits = fmt.Sprintf("%s does not answer: its lease of %s must end, and %s more must pass", former.Name, c.Record.LeaseLasts, c.Record.leaseMargin())
 		return roundUp(c.Record.leaseLimit() + takingOver), waits
 	}
 	return 0, former.Name + " does not answer and has no lease: it must be back, or a user must ask for the takeover"

@@ -45,7 +45,7 @@ func TestOutlook(t *testing.T) {
 		"this operator has waited already":                                 {waited, true, 1, ReasonReplacingPrimary},
 		"the operator cannot reach the primary, and the replicas hear it":  {vanished(t, 0), false, 0, ReasonPrimaryDown},
 		"no acknowledgements were required":                                {downPrimary(t, 3, 0), false, 0, ReasonPrimaryDown},
-		"the others are fenced, and the lease must end":                    {awaiting(t, 3, 1, 0), true, roundUp(seconds(ShortLeaseSeconds) + leaseMargin), ReasonReplacingPrimary},
+		"the others are fenced, and the lease must end":                    {awaiting(t, 3, 1, 0), true, roundUp(Record{LeaseLasts: ShortLease}.leaseLimit()), ReasonReplacingPrimary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +133,7 @@ func TestTakeover(t *testing.T) {
 	}{
 		"a healthy cluster":                  {healthy(t, 3, 1), "db-1", "", int(takingOver.Seconds()), "", "nothing: the other members have all that db-0 has"},
 		"the primary has more":               {ahead, "db-1", "", int(takingOver.Seconds()), "", "4 transactions that only db-0 has, and that no client was told had succeeded"},
-		"its lease must end":                 {vanished(t, 3), "db-1", "", roundUp(seconds(ShortLeaseSeconds) + leaseMargin + takingOver), "", "db-0 does not say"},
+		"its lease must end":                 {vanished(t, 3), "db-1", "", roundUp(Record{LeaseLasts: ShortLease}.leaseLimit() + takingOver), "", "db-0 does not say"},
 		"it has no lease":                    {healthy(t, 3, 1).lost(0), "db-1", "", 0, "", "db-0 does not say"},
 		"the best replica has more to apply": {behind, "db-1", "", int(takingOver.Seconds()), "db-1, which has everything, has not applied all", "db-0 does not say"},
 		"no acknowledgement was required":    {downPrimary(t, 3, 0), "", ReasonCommitsNotReplicated, 0, "", "not known: acknowledged commits may be on db-0 alone"},

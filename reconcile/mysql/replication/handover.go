@@ -250,7 +250,7 @@ func (c Cluster) waitsForClosed(isLate bool) *Note {
 	const waits = "its agent must answer, and see that its mysqld takes no writes"
 	former, _ := c.member(c.Record.FormerPrimary)
 	switch {
-	case c.Record.LeaseSeconds > 0 && max(former.UnheardFor, former.UnfencedFor) < LostAfter+c.Record.leaseLimit():
+	case c.Record.LeaseLasts > 0 && max(former.UnheardFor, former.UnfencedFor) < LostAfter+c.Record.leaseLimit():
 		return c.Record.replacing(fmt.Sprintf("%s, or %d seconds must pass, after which it has certainly stopped by itself", waits, roundUp(c.Record.leaseLimit())))
 	case isLate:
 		note := c.Record.replacing(waits)
@@ -282,7 +282,7 @@ func (c Cluster) isBack(former Member) bool {
 
 // resumed makes the former primary the primary again. Members in sync have what they had.
 func (r Record) resumed() Record {
-	r.Primary, r.FormerPrimary, r.LeaseSeconds = r.FormerPrimary, "", 0
+	r.Primary, r.FormerPrimary, r.LeaseLasts = r.FormerPrimary, "", 0
 	return r.after(r)
 }
 

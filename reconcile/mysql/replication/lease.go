@@ -20,28 +20,31 @@ import (
 // The first lease needs evidence of the first kind. So where replicas are never seen, as behind a proxy, no primary depends on the
 // operator.
 //
-// A lease of less than LongLeaseSeconds rests on replicas alone: no operator confirms it. Evidence has the time of sending (package
+// A lease of less than LongLease rests on replicas alone: no operator confirms it. Evidence has the time of sending (package
 // supervisor). So a replica that has heard nothing for some time (Status.DeafFor) has given no evidence of that time, and the lease counts
 // from its beginning. If the operator must confirm the primary, the record first makes the lease long. Then it is counted from when the
 // members are silent.
 //
-// Its supervisor ends mysqld when the lease ends (package supervisor). The record says for how many seconds the lease lasts at most
-// (LeaseSeconds), or that the primary may lead without. Less is written after the primary has reported that. More, or that it may lead
+// Its supervisor ends mysqld when the lease ends (package supervisor). The record says how long the lease lasts at most
+// (LeaseLasts), or that the primary may lead without. Less is written after the primary has reported that. More, or that it may lead
 // without, is written before the primary is allowed that.
 //
 // An operator measures the end of the lease by its own clock, and a member measures by its own for how long it has heard nothing. No time
 // passes from one machine to another.
 
 const (
-	// ShortLeaseSeconds is how many seconds a lease lasts at least after the last evidence. The operator must have time to make it long, and to
-	// confirm a primary without replicas.
-	ShortLeaseSeconds = 3
-	// LongLeaseSeconds is for a primary that needs all its replicas, or else the operator. The machine of a replica may fail together with
+	// ShortLease is how long a lease lasts at least after the last evidence. The operator must have time to make it long, and to confirm a
+	// primary without replicas.
+	ShortLease = 2500 * time.Millisecond
+	// LongLease is for a primary that needs all its replicas, or else the operator. The machine of a replica may fail together with
 	// the operator's leader, and the next leader may begin after 15 seconds.
-	LongLeaseSeconds = 20
-	// leaseMargin is for the supervisor to look, which it does four times a second, and for mysqld to end. Clocks may also differ by
-	// leaseSeconds / clockPart.
-	leaseMargin = 500 * time.Millisecond
+	LongLease = 20 * time.Second
+	// evidenceAge is how old the last evidence is at most when a replica hears the primary no more. The primary sends something five times a
+	// second, and the supervisor looks ten times a second.
+	evidenceAge = 500 * time.Millisecond
+	// leaseMargin is for the supervisor to look at its clock, which it does twenty times a second, and for mysqld to end. Clocks may also
+	// differ by a clockPart of the lease.
+	leaseMargin = 300 * time.Millisecond
 	clockPart   = 100
 )
 
@@ -81,20 +84,20 @@ func (c Cluster) mayLease() bool {
 
 // lease is for how many replicas the primary must have a lease.
 func (c Cluster) lease() int {
-	if !c.mayLease() && c.Record.LeaseSeconds == 0 {
+	if !c.mayLease() && c.Record.LeaseLasts == 0 {
 		return 0
 	}
 	return c.Record.RequiredAcks
 }
 
-// wantedLease is how many seconds the lease of the primary should last. It is longer than the primary may be unreachable without being
+// wantedLease is how long the lease of the primary should last. It is longer than the primary may be unreachable without being
 // replaced.
-func (c Cluster) wantedLease() int {
-	least := ShortLeaseSeconds
+func (c Cluster) wantedLease() time.Duration {
+	least := ShortLease
 	if len(removed(c.Record.InSync, c.Record.lastPrimary())) <= c.Record.RequiredAcks || c.needsOperator() {
-		least = LongLeaseSeconds
+		least = LongLease
 	}
-	return max(least, int(c.Limits.Unreachable/time.Second)+1)
+	return max(least, c.Limits.Unreachable+evidenceAge)
 }
 
 // needsOperator reports whether the primary needs the operator to confirm that it leads: to take writes, or because too few replicas have
@@ -105,30 +108,27 @@ func (c Cluster) needsOperator() bool {
 		return status != nil
 	}
 	lease := status.Lease
-	return lease != nil && (lease.Needs > 0 || c.Record.LeaseSeconds > 0) && (lease.IsEnding() || !lease.IsHeard)
+	return lease != nil && (lease.Needs > 0 || c.Record.LeaseLasts > 0) && (lease.IsEnding() || !lease.IsHeard)
 }
 
-// restsOnReplicas reports whether no operator confirms a lease of so many seconds.
-func restsOnReplicas(leaseSeconds int) bool {
-	return leaseSeconds > 0 && leaseSeconds < LongLeaseSeconds
+// restsOnReplicas reports whether no operator confirms a lease that lasts so long.
+func restsOnReplicas(lasts time.Duration) bool {
+	return lasts > 0 && lasts < LongLease
 }
 
-// leaseSeconds is how many seconds the lease of the primary must last; 0 if it needs none. If that is more than the record says, the record
+// leaseLasts is how long the lease of the primary must last; 0 if it needs none. If that is more than the record says, the record
 // changes first (extend).
-func (c Cluster) leaseSeconds() int {
+func (c Cluster) leaseLasts() time.Duration {
 	if c.lease() == 0 {
 		return 0
 	}
 	return c.wantedLease()
 }
 
-// Lasts is how long the lease that the assignment requires lasts after the last evidence; 0 for none.
-func (a Assignment) Lasts() time.Duration { return seconds(a.LeaseSeconds) }
-
 // mustConfirm reports whether the primary needs the operator to confirm that it leads: to continue, even if mysqld answers slowly or its
 // supervisor does not know yet that it needs no lease; or to open.
 func (a Assignment) mustConfirm(now Status) bool {
-	if a.Role != RolePrimary || !now.Lease.IsEnding() || restsOnReplicas(a.LeaseSeconds) {
+	if a.Role != RolePrimary || !now.Lease.IsEnding() || restsOnReplicas(a.LeaseLasts) {
 		return false
 	}
 	return now.Lease.Needs > 0 || now.State == StatePromoting && a.Lease > 0
@@ -136,7 +136,7 @@ func (a Assignment) mustConfirm(now Status) bool {
 
 // weakens reports whether the assignment lets the member lead with less than the lease that it has.
 func (a Assignment) weakens(lease *Lease) bool {
-	return lease != nil && (a.Lease < lease.Needs || lease.Needs > 0 && a.Lasts() > lease.Lasts)
+	return lease != nil && (a.Lease < lease.Needs || lease.Needs > 0 && a.LeaseLasts > lease.Lasts)
 }
 
 // ConfirmedFor returns the assignment with the time of the member's report, if the operator reads the record before it sends it (Relaxes).
@@ -150,7 +150,7 @@ func (a Assignment) ConfirmedFor(now Status) Assignment {
 
 // Confirmed is the time by the primary's own clock after which the operator read the record; 0 if it did not, or if it does not count.
 func (a Assignment) Confirmed() time.Duration {
-	if restsOnReplicas(a.LeaseSeconds) {
+	if restsOnReplicas(a.LeaseLasts) {
 		return 0
 	}
 	return a.ConfirmedAt
@@ -164,11 +164,11 @@ func (s Status) Confirmation(record Record) *Assignment {
 	}
 	again := *s.Assignment
 	follows := again.Record
-	isLonger := record.LeaseSeconds > follows.LeaseSeconds || record.LeaseSeconds == follows.LeaseSeconds && restsOnReplicas(again.LeaseSeconds)
-	if record.Revision == follows.Revision+1 && isLonger && !restsOnReplicas(record.LeaseSeconds) {
-		follows.LeaseSeconds, follows.Revision = record.LeaseSeconds, record.Revision
-		if again.LeaseSeconds > 0 {
-			again.LeaseSeconds = max(again.LeaseSeconds, record.LeaseSeconds, LongLeaseSeconds)
+	isLonger := record.LeaseLasts > follows.LeaseLasts || record.LeaseLasts == follows.LeaseLasts && restsOnReplicas(again.LeaseLasts)
+	if record.Revision == follows.Revision+1 && isLonger && !restsOnReplicas(record.LeaseLasts) {
+		follows.LeaseLasts, follows.Revision = record.LeaseLasts, record.Revision
+		if again.LeaseLasts > 0 {
+			again.LeaseLasts = max(again.LeaseLasts, record.LeaseLasts, LongLease)
 		}
 	}
 	again.Record = follows
@@ -187,9 +187,9 @@ func (c Cluster) Urgent() (next Record, isDue bool) {
 		return c.Record, false
 	}
 	order := status.Assignment
-	follows := order != nil && order.Record.Equal(c.Record) && restsOnReplicas(order.LeaseSeconds)
+	follows := order != nil && order.Record.Equal(c.Record) && restsOnReplicas(order.LeaseLasts)
 	lost, _ := c.primaryDataLost()
-	if !follows && !restsOnReplicas(c.Record.LeaseSeconds) || lost != "" || c.heldLater() != "" {
+	if !follows && !restsOnReplicas(c.Record.LeaseLasts) || lost != "" || c.heldLater() != "" {
 		return c.Record, false
 	}
 	return extend(c).after(c.Record), true
@@ -202,26 +202,26 @@ func engage(c Cluster) Record {
 	if !c.mayLease() || c.needsOperator() || next.RequiredAcks == 0 || !status.speaksOurProtocol() || status.State != StateWriting || status.ObservedUnder != next.Version() {
 		return next
 	}
-	if lasts := status.leaseFor(next.RequiredAcks); lasts > 0 && (next.LeaseSeconds == 0 || lasts < next.LeaseSeconds) {
-		next.LeaseSeconds = lasts
+	if lasts := status.leaseFor(next.RequiredAcks); lasts > 0 && (next.LeaseLasts == 0 || lasts < next.LeaseLasts) {
+		next.LeaseLasts = lasts
 	}
 	return next
 }
 
-// leaseFor returns how many seconds the primary's lease for so many replicas lasts at most, now and after its next step; 0 if it has none.
-func (s Status) leaseFor(acks int) int {
+// leaseFor returns how long the primary's lease for so many replicas lasts at most, now and after its next step; 0 if it has none.
+func (s Status) leaseFor(acks int) time.Duration {
 	order, lease := s.Assignment, s.Lease
-	if order == nil || order.Lease < acks || lease == nil || lease.Needs < acks || lease.Lasts > order.Lasts() {
+	if order == nil || order.Lease < acks || lease == nil || lease.Needs < acks || lease.Lasts > order.LeaseLasts {
 		return 0
 	}
-	return order.LeaseSeconds
+	return order.LeaseLasts
 }
 
 // extend records that the lease of the primary may last longer. While it does not answer, it cannot be assigned that.
 func extend(c Cluster) Record {
 	next := c.Record
-	if next.LeaseSeconds > 0 && c.primaryStatus() != nil {
-		next.LeaseSeconds = max(next.LeaseSeconds, c.wantedLease())
+	if next.LeaseLasts > 0 && c.primaryStatus() != nil {
+		next.LeaseLasts = max(next.LeaseLasts, c.wantedLease())
 	}
 	return next
 }
@@ -230,7 +230,7 @@ func extend(c Cluster) Record {
 func release(c Cluster) Record {
 	next := c.Record
 	if !c.mayLease() {
-		next.LeaseSeconds = 0
+		next.LeaseLasts = 0
 	}
 	return next
 }
@@ -251,7 +251,7 @@ func (c Cluster) primaryLost() Verdict {
 	if !v.must(noAnswer, found && primary.Status == nil) {
 		return v
 	}
-	v.must("it has a lease", c.Record.LeaseSeconds > 0)
+	v.must("it has a lease", c.Record.LeaseLasts > 0)
 	v.mustBeUnheard(primary, limit)
 	v.mustLast(replicasQuiet, c.quietFor(max(len(c.witnesses(answers)), c.Record.witnessesNeeded()), anyReplica), c.Limits.Unreachable)
 	return v.saying("the primary %s does not answer, and the replicas have got nothing from it for more than %d seconds", primary.Name, int(c.Limits.Unreachable.Seconds()))
@@ -277,7 +277,7 @@ func (c Cluster) silentFor() time.Duration {
 // noEvidenceFor is for how long a member has certainly given the former primary no evidence: it is silent, or has heard nothing. 0 if that
 // is not known.
 func (c Cluster) noEvidenceFor(member Member) time.Duration {
-	if !restsOnReplicas(c.Record.LeaseSeconds) || !member.Status.IsSilent(c.Record) {
+	if !restsOnReplicas(c.Record.LeaseLasts) || !member.Status.IsSilent(c.Record) {
 		return member.SilentFor
 	}
 	return max(member.SilentFor, member.Status.DeafFor)
@@ -285,28 +285,28 @@ func (c Cluster) noEvidenceFor(member Member) time.Duration {
 
 // leaseHasEnded reports whether the former primary certainly has no lease any more.
 func (c Cluster) leaseHasEnded() bool {
-	return c.Record.LeaseSeconds > 0 && c.silentFor() >= c.Record.leaseLimit()
+	return c.Record.LeaseLasts > 0 && c.silentFor() >= c.Record.leaseLimit()
 }
 
 // LeaseEndsIn returns after which time the former primary certainly has no lease any more; 0 if that is now, or not known.
 func (c Cluster) LeaseEndsIn() time.Duration {
 	silent := c.silentFor()
-	if c.Record.FormerPrimary == "" || c.Record.LeaseSeconds == 0 || silent == 0 {
+	if c.Record.FormerPrimary == "" || c.Record.LeaseLasts == 0 || silent == 0 {
 		return 0
 	}
 	return max(0, c.Record.leaseLimit()-silent)
 }
 
 // leaseLimit is after which time without evidence the lease of a primary has certainly ended.
-func (r Record) leaseLimit() time.Duration { return seconds(r.LeaseSeconds) + r.leaseMargin() }
+func (r Record) leaseLimit() time.Duration { return r.LeaseLasts + r.leaseMargin() }
 
-func (r Record) leaseMargin() time.Duration { return leaseMargin + seconds(r.LeaseSeconds)/clockPart }
+func (r Record) leaseMargin() time.Duration { return leaseMargin + r.LeaseLasts/clockPart }
 
 // IsReleased reports whether the primary needs no lease, as far as it answers. With an assignment that demands one, it may open by its
 // replicas after a crash (Observed.Reopens).
 func (c Cluster) IsReleased() bool {
 	status := c.primaryStatus()
-	if status == nil || c.Record.LeaseSeconds > 0 {
+	if status == nil || c.Record.LeaseLasts > 0 {
 		return false
 	}
 	order := status.Assignment

@@ -9,13 +9,13 @@ import (
 
 // leased is the record with the lease that it should have.
 func leased(r Record) Record {
-	r.LeaseSeconds = Cluster{Record: r, Limits: usual()}.wantedLease()
+	r.LeaseLasts = Cluster{Record: r, Limits: usual()}.wantedLease()
 	return r
 }
 
-// lasting is the record with a lease that lasts for so many seconds.
-func lasting(lease int, r Record) Record {
-	r.LeaseSeconds = lease
+// lasting is the record with a lease that lasts so long.
+func lasting(lease time.Duration, r Record) Record {
+	r.LeaseLasts = lease
 	return r
 }
 
@@ -27,9 +27,9 @@ func leaseOf(needs int, lasts, left time.Duration) *Lease {
 // engaged is a primary with a lease for so many replicas, of which so many seconds have passed since the last evidence.
 func engaged(needs, passed int) saying {
 	return func(_ *testing.T, s *Status) {
-		order := Assignment{Role: RolePrimary, Record: s.Held, Acks: s.AcksEnforced, Lease: needs, LeaseSeconds: leased(s.Held).LeaseSeconds}
+		order := Assignment{Role: RolePrimary, Record: s.Held, Acks: s.AcksEnforced, Lease: needs, LeaseLasts: leased(s.Held).LeaseLasts}
 		s.Assignment = &order
-		s.Lease = leaseOf(needs, order.Lasts(), order.Lasts()-seconds(passed))
+		s.Lease = leaseOf(needs, order.LeaseLasts, order.LeaseLasts-seconds(passed))
 		s.Lease.IsHeard = s.Lease.Left > 0
 	}
 }
@@ -75,7 +75,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 	chosen := func(acks int, inSync ...string) Record {
 		return Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: inSync, RequiredAcks: acks}
 	}
-	over, overLong := Record{LeaseSeconds: ShortLeaseSeconds}.leaseLimit(), Record{LeaseSeconds: LongLeaseSeconds}.leaseLimit()
+	over, overLong := Record{LeaseLasts: ShortLease}.leaseLimit(), Record{LeaseLasts: LongLease}.leaseLimit()
 	stories := map[string]struct {
 		story *story
 		want  Record
@@ -93,7 +93,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 		"Kubernetes does not start it in time": {
 			unreachable(t, 3, 1, LostAfter).with(func(c *Cluster) { c.Members[0].IsRunning = false }), leased(fencing(1, whole...))},
 		"it may lead without a lease": {
-			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.LeaseSeconds = 0 }), rec(1, 1, whole...)},
+			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.LeaseLasts = 0 }), rec(1, 1, whole...)},
 		"a replica hears it: only its agent is gone": {
 			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[2].Status.SourceSilentFor = 0 }), leased(rec(1, 1, whole...))},
 		"one of four replicas hears it": {
@@ -115,11 +115,11 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 			awaiting(t, 2, 1, overLong), chosen(0, "db-1")},
 		"it may have the longer lease that it had before": {
 			awaiting(t, 3, 1, over).with(func(c *Cluster) {
-				c.Record.LeaseSeconds = LongLeaseSeconds
+				c.Record.LeaseLasts = LongLease
 				for _, member := range c.Members[1:] {
-					member.Status.Last.Record.LeaseSeconds = LongLeaseSeconds
+					member.Status.Last.Record.LeaseLasts = LongLease
 				}
-			}), lasting(LongLeaseSeconds, fencing(1, whole...))},
+			}), lasting(LongLease, fencing(1, whole...))},
 		"the others have heard nothing from it for as long": {
 			deafFor(awaiting(t, 3, 1, 1), over), chosen(1, whole[1:]...)},
 		"one of them heard it later": {
@@ -138,9 +138,9 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 			awaiting(t, 5, 2, over).with(func(c *Cluster) { c.Members[4].SilentFor = 0 }), chosen(2, five[1:]...)},
 		"it had no lease": {
 			awaiting(t, 3, 1, time.Hour).with(func(c *Cluster) {
-				c.Record.LeaseSeconds = 0
+				c.Record.LeaseLasts = 0
 				for _, member := range c.Members[1:] {
-					member.Status.Last.Record.LeaseSeconds = 0
+					member.Status.Last.Record.LeaseLasts = 0
 				}
 			}), fencing(1, whole...)},
 		"it is back and continues: its next lease is not recorded yet": {
@@ -153,7 +153,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 			wantRecord(t, told.story, told.want)
 		})
 	}
-	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "4 seconds")
+	wantNote(t, awaiting(t, 3, 1, over-1), ReasonReplacingPrimary, false, "db-0", "3 seconds")
 	apart := awaiting(t, 5, 2, over).with(func(c *Cluster) {
 		for i, silent := range []time.Duration{4, 1, 3, 2} {
 			c.Members[i+1].SilentFor = silent * time.Second
@@ -208,42 +208,42 @@ func TestDecideRecordsLeases(t *testing.T) {
 			engages(2, 1, 1, 1).with(func(c *Cluster) { c.WantsLease = false }), rec(1, 1, pair...)},
 		"its kernel cannot say which replicas are connected": {
 			engages(2, 1, 1, 1).with(func(c *Cluster) {
-				c.Record.LeaseSeconds, c.Members[0].Status.Lease.IsImpossible = LongLeaseSeconds, true
+				c.Record.LeaseLasts, c.Members[0].Status.Lease.IsImpossible = LongLease, true
 			}), rec(1, 1, pair...)},
 		"its agent knows nothing of leases": {
-			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Members[0].Status.Protocol = LongLeaseSeconds, Protocol-1 }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts, c.Members[0].Status.Protocol = LongLease, Protocol-1 }), rec(1, 1, pair...)},
 		"the user does not want it any more": {
-			engages(2, 1, 1, 1).with(func(c *Cluster) { c.WantsLease, c.Record.LeaseSeconds = false, LongLeaseSeconds }), rec(1, 1, pair...)},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.WantsLease, c.Record.LeaseLasts = false, LongLease }), rec(1, 1, pair...)},
 		"all replicas are needed: it lasts for long": {
-			engages(2, 1, 1, 1), lasting(LongLeaseSeconds, rec(1, 1, pair...))},
+			engages(2, 1, 1, 1), lasting(LongLease, rec(1, 1, pair...))},
 		"a replica can be away: it is short": {
-			engages(3, 1, 1, 1), lasting(ShortLeaseSeconds, rec(1, 1, whole[:3]...))},
+			engages(3, 1, 1, 1), lasting(ShortLease, rec(1, 1, whole[:3]...))},
 		"it was long and is short now": {
-			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), lasting(ShortLeaseSeconds, rec(1, 1, whole[:3]...))},
+			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts = LongLease }), lasting(ShortLease, rec(1, 1, whole[:3]...))},
 		"it was long, and it has been told to have a short one that ends soon": {
-			engages(3, 1, 1, ShortLeaseSeconds-1).with(func(c *Cluster) { c.Record.LeaseSeconds = LongLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+			engages(3, 1, 1, 2).with(func(c *Cluster) { c.Record.LeaseLasts = LongLease }), lasting(LongLease, rec(1, 1, whole[:3]...))},
 		"it was long and may still be": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) {
-				c.Record.LeaseSeconds, c.Members[0].Status.Lease.Lasts = LongLeaseSeconds, LongLeaseSeconds*time.Second
-			}), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+				c.Record.LeaseLasts, c.Members[0].Status.Lease.Lasts = LongLease, LongLease
+			}), lasting(LongLease, rec(1, 1, whole[:3]...))},
 		"it has been told to have a long one": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) {
-				c.Record.LeaseSeconds, c.Members[0].Status.Assignment.LeaseSeconds = LongLeaseSeconds, LongLeaseSeconds
-			}), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+				c.Record.LeaseLasts, c.Members[0].Status.Assignment.LeaseLasts = LongLease, LongLease
+			}), lasting(LongLease, rec(1, 1, whole[:3]...))},
 		"a primary may be unreachable for longer": {
-			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Limits.Unreachable = ShortLeaseSeconds, 30*time.Second }), lasting(31, rec(1, 1, whole[:3]...))},
+			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts, c.Limits.Unreachable = ShortLease, 30*time.Second }), lasting(30*time.Second+evidenceAge, rec(1, 1, whole[:3]...))},
 		"while the primary does not answer, it cannot last longer": {
-			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Members[0].Status = ShortLeaseSeconds, nil }), lasting(ShortLeaseSeconds, rec(1, 1, pair...))},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts, c.Members[0].Status = ShortLease, nil }), lasting(ShortLease, rec(1, 1, pair...))},
 		"it was short, and no replica can be away any more": {
-			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, pair...))},
+			engages(2, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts = ShortLease }), lasting(LongLease, rec(1, 1, pair...))},
 		"too few replicas have been heard lately: the operator may confirm a long one": {
-			engages(3, 1, 1, ShortLeaseSeconds-1).with(func(c *Cluster) { c.Record.LeaseSeconds = ShortLeaseSeconds }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+			engages(3, 1, 1, 2).with(func(c *Cluster) { c.Record.LeaseLasts = ShortLease }), lasting(LongLease, rec(1, 1, whole[:3]...))},
 		"replicas have not been heard since the operator confirmed it": {
 			engages(3, 1, 1, 5).with(func(c *Cluster) {
-				c.Record.LeaseSeconds, c.Members[0].Status.Lease.Ends = LongLeaseSeconds, false
-			}), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+				c.Record.LeaseLasts, c.Members[0].Status.Lease.Ends = LongLease, false
+			}), lasting(LongLease, rec(1, 1, whole[:3]...))},
 		"its mysqld has ended: the operator must confirm it before it opens": {
-			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.Members[0].Status.State = ShortLeaseSeconds, StateStarting }), lasting(LongLeaseSeconds, rec(1, 1, whole[:3]...))},
+			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts, c.Members[0].Status.State = ShortLease, StateStarting }), lasting(LongLease, rec(1, 1, whole[:3]...))},
 		"a stronger promise needs another lease": {
 			engages(5, 1, 1, 1).with(func(c *Cluster) { c.Record = leased(c.Record) }).hears(0, StateWriting, enforces(2, 4), engaged(1, 1)), rec(1, 2, whole...)},
 		"a weaker promise keeps it": {
@@ -262,11 +262,11 @@ func TestDecideRecordsLeases(t *testing.T) {
 // TestTheOperatorConfirmsAPrimaryInTime: also if nothing else in its assignment changes.
 func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 	t.Parallel()
-	const clock, lasts = time.Hour, LongLeaseSeconds * time.Second
+	const clock, lasts = time.Hour, LongLease
 	const short = lasts / 2
-	assigned := Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1, Lease: 1, LeaseSeconds: LongLeaseSeconds, Record: Record{LeaseSeconds: LongLeaseSeconds}}
+	assigned := Assignment{Protocol: Protocol, Role: RolePrimary, Acks: 1, Lease: 1, LeaseLasts: LongLease, Record: Record{LeaseLasts: LongLease}}
 	first := assigned
-	first.Record.LeaseSeconds = 0
+	first.Record.LeaseLasts = 0
 	for name, test := range map[string]struct {
 		wanted Assignment
 		state  State
@@ -305,8 +305,8 @@ func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 		t.Error("a confirmation is another assignment")
 	}
 	brief := assigned
-	brief.LeaseSeconds = ShortLeaseSeconds
-	now := Status{State: StateWriting, AcksEnforced: 1, Lease: leaseOf(1, brief.Lasts(), brief.Lasts()), Clock: clock}
+	brief.LeaseLasts = ShortLease
+	now := Status{State: StateWriting, AcksEnforced: 1, Lease: leaseOf(1, brief.LeaseLasts, brief.LeaseLasts), Clock: clock}
 	if !assigned.Relaxes(now) || brief.Relaxes(now) {
 		t.Error("a primary is told to have a longer lease, and the record is not read first; or it is for the same one")
 	}
@@ -318,14 +318,14 @@ func TestTheOperatorConfirmsAPrimaryInTime(t *testing.T) {
 // TestConfirmationOfWhatAPrimaryFollows: it must not wait for what the other members say.
 func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 	t.Parallel()
-	record := lasting(LongLeaseSeconds, rec(1, 1, "db-0", "db-1", "db-2"))
-	order := Assignment{Role: RolePrimary, Record: record, Boot: "first", Acks: 1, Lease: 1, LeaseSeconds: LongLeaseSeconds}
+	record := lasting(LongLease, rec(1, 1, "db-0", "db-1", "db-2"))
+	order := Assignment{Role: RolePrimary, Record: record, Boot: "first", Acks: 1, Lease: 1, LeaseLasts: LongLease}
 	short := func() Status {
 		follows := order
-		return Status{State: StateWriting, Boot: "first", Assignment: &follows, Clock: time.Hour, Lease: leaseOf(1, order.Lasts(), time.Second)}
+		return Status{State: StateWriting, Boot: "first", Assignment: &follows, Clock: time.Hour, Lease: leaseOf(1, order.LeaseLasts, time.Second)}
 	}
 	brief := func(s *Status) {
-		s.Assignment.LeaseSeconds, s.Assignment.Record.LeaseSeconds = ShortLeaseSeconds, ShortLeaseSeconds
+		s.Assignment.LeaseLasts, s.Assignment.Record.LeaseLasts = ShortLease, ShortLease
 	}
 	for what, test := range map[string]struct {
 		change func(*Status)
@@ -348,7 +348,7 @@ func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 			brief(s)
 			s.Assignment.Record.Revision -= 2
 		}, false},
-		"its lease rests on replicas":  {func(s *Status) { s.Assignment.LeaseSeconds = ShortLeaseSeconds }, false},
+		"its lease rests on replicas":  {func(s *Status) { s.Assignment.LeaseLasts = ShortLease }, false},
 		"its mysqld has started again": {func(s *Status) { s.Boot = "second" }, false},
 		"it is a replica":              {func(s *Status) { s.Assignment.Role = RoleReplica }, false},
 	} {
@@ -361,7 +361,7 @@ func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 			t.Errorf("%s: it gets %+v", what, again)
 		}
 	}
-	if late := (Assignment{LeaseSeconds: ShortLeaseSeconds, ConfirmedAt: time.Hour}); late.Confirmed() != 0 {
+	if late := (Assignment{LeaseLasts: ShortLease, ConfirmedAt: time.Hour}); late.Confirmed() != 0 {
 		t.Error("an operator confirms a lease that rests on replicas")
 	}
 }
@@ -369,15 +369,15 @@ func TestConfirmationOfWhatAPrimaryFollows(t *testing.T) {
 // TestALeaseIsMadeLongInTime: before the other members are asked, because they may hang. Then the primary is confirmed.
 func TestALeaseIsMadeLongInTime(t *testing.T) {
 	t.Parallel()
-	lonely := func(recorded, follows int) *story {
-		s := wantsLease(healthy(t, 3, 1)).hears(0, StateWriting, enforces(1, 2), engaged(1, ShortLeaseSeconds-1)).silent(1).silent(2)
+	lonely := func(recorded, follows time.Duration) *story {
+		s := wantsLease(healthy(t, 3, 1)).hears(0, StateWriting, enforces(1, 2), engaged(1, 2)).silent(1).silent(2)
 		s.c.Record = lasting(recorded, s.c.Record)
 		status := s.c.Members[0].Status
-		status.Assignment.Record, status.Assignment.LeaseSeconds, status.Assignment.Boot = s.c.Record, follows, status.Boot
-		status.Held, status.Clock, status.Lease = s.c.Record, time.Hour, leaseOf(1, seconds(follows), time.Second)
+		status.Assignment.Record, status.Assignment.LeaseLasts, status.Assignment.Boot = s.c.Record, follows, status.Boot
+		status.Held, status.Clock, status.Lease = s.c.Record, time.Hour, leaseOf(1, follows, time.Second)
 		return s
 	}
-	const short, long = ShortLeaseSeconds, LongLeaseSeconds
+	const short, long = ShortLease, LongLease
 	for what, test := range map[string]struct {
 		story *story
 		isDue bool
@@ -398,8 +398,8 @@ func TestALeaseIsMadeLongInTime(t *testing.T) {
 		want := test.story.c.Record
 		if test.isDue {
 			want.Revision++
-			if want.LeaseSeconds > 0 {
-				want.LeaseSeconds = long
+			if want.LeaseLasts > 0 {
+				want.LeaseLasts = long
 			}
 		}
 		if isDue != test.isDue || !next.Equal(want) {
@@ -409,7 +409,7 @@ func TestALeaseIsMadeLongInTime(t *testing.T) {
 			continue
 		}
 		again := test.story.c.Members[0].Status.Confirmation(next)
-		if again == nil || again.LeaseSeconds != long || again.Confirmed() != time.Hour {
+		if again == nil || again.LeaseLasts != long || again.Confirmed() != time.Hour {
 			t.Errorf("%s: it gets %+v", what, again)
 		}
 		test.story.c.Record = next
@@ -423,23 +423,23 @@ func TestALeaseIsMadeLongInTime(t *testing.T) {
 func TestALeaseStaysLongWhileItRestsOnTheOperator(t *testing.T) {
 	t.Parallel()
 	for what, test := range map[string]struct {
-		recorded int
+		recorded time.Duration
 		change   func(*Status)
-		want     int
+		want     time.Duration
 	}{
-		"replicas are heard":                  {LongLeaseSeconds, func(*Status) {}, ShortLeaseSeconds},
-		"only the operator has confirmed it":  {LongLeaseSeconds, func(s *Status) { s.Lease.IsHeard = false }, LongLeaseSeconds},
-		"too few replicas are heard":          {ShortLeaseSeconds, func(s *Status) { s.Lease.Ends = true }, LongLeaseSeconds},
-		"it is not recorded, and may end":     {0, func(s *Status) { s.Lease.Ends = true }, LongLeaseSeconds},
-		"it has none yet":                     {0, func(s *Status) { s.Lease.Needs, s.Lease.IsHeard, s.Lease.Ends = 0, false, true }, ShortLeaseSeconds},
-		"mysqld does not take writes yet":     {LongLeaseSeconds, func(s *Status) { s.State = StatePromoting }, LongLeaseSeconds},
-		"its agent says nothing of the lease": {ShortLeaseSeconds, func(s *Status) { s.Lease = nil }, ShortLeaseSeconds},
+		"replicas are heard":                  {LongLease, func(*Status) {}, ShortLease},
+		"only the operator has confirmed it":  {LongLease, func(s *Status) { s.Lease.IsHeard = false }, LongLease},
+		"too few replicas are heard":          {ShortLease, func(s *Status) { s.Lease.Ends = true }, LongLease},
+		"it is not recorded, and may end":     {0, func(s *Status) { s.Lease.Ends = true }, LongLease},
+		"it has none yet":                     {0, func(s *Status) { s.Lease.Needs, s.Lease.IsHeard, s.Lease.Ends = 0, false, true }, ShortLease},
+		"mysqld does not take writes yet":     {LongLease, func(s *Status) { s.State = StatePromoting }, LongLease},
+		"its agent says nothing of the lease": {ShortLease, func(s *Status) { s.Lease = nil }, ShortLease},
 	} {
 		s := wantsLease(healthy(t, 3, 1)).hears(0, StateWriting, enforces(1, 2), engaged(1, 1))
 		s.c.Record = lasting(test.recorded, s.c.Record)
 		test.change(s.c.Members[0].Status)
-		if got := s.c.leaseSeconds(); got != test.want {
-			t.Errorf("%s: it lasts for %d seconds, want %d", what, got, test.want)
+		if got := s.c.leaseLasts(); got != test.want {
+			t.Errorf("%s: it lasts for %s, want %s", what, got, test.want)
 		}
 	}
 }
@@ -449,13 +449,13 @@ func TestAMemberThatLeavesMakesTheLeaseLong(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ replicas, acks int }{{3, 1}, {5, 2}} {
 		s := wantsLease(healthy(t, test.replicas, test.acks))
-		s.c.Record = lasting(ShortLeaseSeconds, s.c.Record)
+		s.c.Record = lasting(ShortLease, s.c.Record)
 		last := s.c.Members[test.replicas-1].Name
 		s.hears(0, StateWriting, enforces(test.acks, test.replicas-1), wasPrimary, engaged(test.acks, 1), knows(last))
 		for i := 1; i < test.replicas-1; i++ {
 			s.hears(i, StateReplicating, acking)
 		}
-		if left := Decide(s.lost(test.replicas - 1).c).Record; left.Allows(last) || left.LeaseSeconds != LongLeaseSeconds {
+		if left := Decide(s.lost(test.replicas - 1).c).Record; left.Allows(last) || left.LeaseLasts != LongLease {
 			t.Errorf("%d members: the record is %+v", test.replicas, left)
 		}
 	}
@@ -473,7 +473,7 @@ func TestAgentsOfAnOlderReleaseCauseNoRecords(t *testing.T) {
 		for _, ordinal := range old {
 			status := s.c.Members[ordinal].Status
 			kept := *status.Last
-			kept.Lease, kept.LeaseSeconds, kept.Record.LeaseSeconds = 0, 0, 0
+			kept.Lease, kept.LeaseLasts, kept.Record.LeaseLasts = 0, 0, 0
 			status.Protocol, status.Assignment, status.Last = Protocol-1, &kept, &kept
 		}
 		got := Decide(s.c)
@@ -500,7 +500,7 @@ func TestReleaseComesBeforeAPause(t *testing.T) {
 	}
 	follows(*s.c.Members[0].Status.Assignment)
 	first := s.c.Release()
-	if first.Record.LeaseSeconds > 0 || first.Record.Revision != s.c.Record.Revision+1 || first.Assignments != nil || s.c.IsReleased() {
+	if first.Record.LeaseLasts > 0 || first.Record.Revision != s.c.Record.Revision+1 || first.Assignments != nil || s.c.IsReleased() {
 		t.Fatalf("first %+v", first)
 	}
 	s.c.Record = first.Record

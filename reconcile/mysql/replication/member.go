@@ -37,8 +37,8 @@ type Assignment struct {
 	Acks int `json:"acks,omitempty"`
 	// Lease, on a primary, is for how many replicas it must have a lease to take writes (lease.go); 0 if it needs none.
 	Lease int `json:"lease,omitempty"`
-	// LeaseSeconds, on a primary, is how long this lease lasts after the last evidence that the member leads; 0 if it needs none.
-	LeaseSeconds int `json:"leaseSeconds,omitempty"`
+	// LeaseLasts, on a primary, is how long this lease lasts after the last evidence that the member leads; 0 if it needs none.
+	LeaseLasts time.Duration `json:"leaseLasts,omitempty"`
 	// ConfirmedAt, on a primary, is the time by its own clock (Status.Clock) after which the operator read the record; 0 if it did not. It is
 	// not among the terms of an assignment (order.go).
 	ConfirmedAt time.Duration `json:"confirmedAt,omitempty"`

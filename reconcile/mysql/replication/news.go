@@ -6,7 +6,7 @@ import (
 )
 
 // AlarmAfter is for how long a replica must have got nothing from its primary, or mysqld must not have answered its agent, before the
-// operator should learn of it. The primary sends something twice a second (Ear).
+// operator should learn of it. The primary sends something five times a second (Ear).
 const AlarmAfter = time.Second
 
 // News is the part of a member's report that the operator should learn at once, and not only when it looks next.

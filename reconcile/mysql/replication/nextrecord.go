@@ -93,8 +93,8 @@ func leave(c Cluster) Record {
 		if soon || !slices.Contains(status.Silent, name) {
 			continue
 		}
-		if restsOnReplicas(next.LeaseSeconds) {
-			next.LeaseSeconds = LongLeaseSeconds // it may have given evidence later than the others
+		if restsOnReplicas(next.LeaseLasts) {
+			next.LeaseLasts = LongLease // it may have given evidence later than the others
 		}
 		return next.promising(min(next.RequiredAcks, holders))
 	}

@@ -56,7 +56,7 @@ func (a Assignment) contradicts(last *Assignment) bool {
 // not part of it. Those agents keep the assignment without such a field, which would contradict every assignment sent to them.
 func (a Assignment) terms() Assignment {
 	a.Protocol, a.Cluster, a.Boot, a.CopyLimit, a.Members, a.ConfirmedAt, a.Events, a.Donor = 0, "", "", 0, 0, 0, nil, nil
-	a.Record.Joining, a.Record.LeaseSeconds, a.Record.ForcedEpoch = nil, 0, 0
+	a.Record.Joining, a.Record.LeaseLasts, a.Record.ForcedEpoch = nil, 0, 0
 	return a
 }
 
@@ -80,7 +80,7 @@ func (a Assignment) Followed(now Status) bool {
 	}
 	if now.Protocol < Protocol {
 		a.Cluster, a.SourceAddress, a.Lease = now.Assignment.Cluster, now.Assignment.SourceAddress, now.Assignment.Lease
-		a.LeaseSeconds, a.Record.LeaseSeconds = now.Assignment.LeaseSeconds, now.Assignment.Record.LeaseSeconds
+		a.LeaseLasts, a.Record.LeaseLasts = now.Assignment.LeaseLasts, now.Assignment.Record.LeaseLasts
 		a.Record.ForcedEpoch = now.Assignment.Record.ForcedEpoch
 	}
 	a.ConfirmedAt = now.Assignment.ConfirmedAt

@@ -33,7 +33,7 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first" + c.whyDelayed()
 	}
 	message = fmt.Sprintf("%s takes over about %s, unless it is back before", strings.Join(names, " or "), c.afterFailures())
-	if c.Record.LeaseSeconds > 0 {
+	if c.Record.LeaseLasts > 0 {
 		message += fmt.Sprintf(", or %d after nothing answers for it any more", roundUp(c.untilLeaseEnds()+takingOver))
 	}
 	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased() + c.whyDelayed()
@@ -58,7 +58,7 @@ func (c Cluster) afterFailures() string {
 
 // untilLeaseEnds is about how long after its last packet the lease of a primary has ended for which nothing answers.
 func (c Cluster) untilLeaseEnds() time.Duration {
-	if restsOnReplicas(c.Record.LeaseSeconds) && c.Limits.Unreachable < receiverTimeout {
+	if restsOnReplicas(c.Record.LeaseLasts) && c.Limits.Unreachable < receiverTimeout {
 		return max(c.Limits.Unreachable, c.Record.leaseLimit()) // it is counted from then
 	}
 	return c.Limits.Unreachable + c.Record.leaseLimit()
@@ -74,7 +74,7 @@ const takingOver = 2 * time.Second
 
 // whyNotLeased explains why a replica does not take over by itself if nothing answers for the primary; empty if one does, or will.
 func (c Cluster) whyNotLeased() string {
-	if c.Record.LeaseSeconds > 0 {
+	if c.Record.LeaseLasts > 0 {
 		return ""
 	}
 	const waits = "; if nothing answers for it, the cluster waits, because "

@@ -14,7 +14,7 @@ func TestFailoverSaysWhoWouldTakeOver(t *testing.T) {
 	}{
 		"both replicas could": {healthy(t, 3, 1), ReasonReplicaCanTakeOver, "db-1 or db-2 takes over about 2 seconds after mysqld of db-0 crashes, or 12 after it fails otherwise"},
 		"also if nothing answers": {
-			healthy(t, 3, 1).with(func(c *Cluster) { c.Record.LeaseSeconds, c.WantsLease = ShortLeaseSeconds, true }), ReasonReplicaCanTakeOver, "or 6 after nothing answers for it any more; no acknowledged commit is lost"},
+			healthy(t, 3, 1).with(func(c *Cluster) { c.Record.LeaseLasts, c.WantsLease = ShortLease, true }), ReasonReplicaCanTakeOver, "or 5 after nothing answers for it any more; no acknowledged commit is lost"},
 		"not then, by the user's choice": {healthy(t, 3, 1), ReasonReplicaCanTakeOver, "the cluster waits, because spec.failover.whenPrimaryUnreachable is Wait"},
 		"not then, because of its kernel": {
 			healthy(t, 3, 1).with(func(c *Cluster) { c.WantsLease, c.Members[0].Status.Lease = true, &Lease{IsImpossible: true} }), ReasonReplicaCanTakeOver, "sock_diag"},

@@ -3,6 +3,7 @@ package replication
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Version identifies one record of a cluster. The zero value identifies none.
@@ -30,9 +31,9 @@ type Record struct {
 	Joining []string `json:"joining,omitempty"`
 	// RequiredAcks is how many members of InSync, in addition to the primary, hold every acknowledged transaction.
 	RequiredAcks int `json:"requiredAcks"`
-	// LeaseSeconds means that the primary takes writes only while it has a lease for RequiredAcks replicas, which lasts for so many seconds at
-	// most after the last evidence that it leads (lease.go). 0 means that it may lead without a lease.
-	LeaseSeconds int `json:"leaseSeconds,omitempty"`
+	// LeaseLasts means that the primary takes writes only while it has a lease for RequiredAcks replicas, which lasts so long at most
+	// after the last evidence that it leads (lease.go). 0 means that it may lead without a lease.
+	LeaseLasts time.Duration `json:"leaseLasts,omitempty"`
 	// ForcedEpoch is the epoch of the last primary that may have lacked acknowledged commits, because a user made it the primary (force.go); 0
 	// for none.
 	ForcedEpoch int64 `json:"forcedEpoch,omitempty"`
@@ -55,7 +56,7 @@ func (r Record) ReplicasInSync() []string { return removed(r.InSync, r.Primary) 
 
 // Equal reports whether two records are the same.
 func (r Record) Equal(other Record) bool {
-	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks && r.LeaseSeconds == other.LeaseSeconds && r.ForcedEpoch == other.ForcedEpoch &&
+	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.FormerPrimary == other.FormerPrimary && r.RequiredAcks == other.RequiredAcks && r.LeaseLasts == other.LeaseLasts && r.ForcedEpoch == other.ForcedEpoch &&
 		slices.Equal(r.InSync, other.InSync) && slices.Equal(r.Joining, other.Joining)
 }
 
@@ -90,7 +91,7 @@ func (r Record) with(member string) Record {
 // promising returns the record with another promise. A lease for fewer replicas does not keep a stronger one.
 func (r Record) promising(acks int) Record {
 	if acks == 0 || acks > r.RequiredAcks {
-		r.LeaseSeconds = 0
+		r.LeaseLasts = 0
 	}
 	r.RequiredAcks = acks
 	return r

@@ -25,7 +25,7 @@ func (o Opened) MayReopen(order *Assignment) bool {
 		return false
 	}
 	acks := order.Record.RequiredAcks
-	return acks > 0 && order.Acks >= acks && order.Lease >= acks && order.LeaseSeconds > 0
+	return acks > 0 && order.Acks >= acks && order.Lease >= acks && order.LeaseLasts > 0
 }
 
 // Reopens reports whether a primary that is closed opens by its replicas, without an assignment for this start of mysqld. It must have all

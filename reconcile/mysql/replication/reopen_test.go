@@ -1,12 +1,15 @@
 package replication
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // led is the assignment of a primary that crashed, opened is what its agent has seen before.
 func led(t *testing.T) (order Assignment, opened Opened) {
 	t.Helper()
-	record := Record{Epoch: 3, Revision: 7, Primary: "db-0", InSync: []string{"db-0", "db-1", "db-2"}, RequiredAcks: 1, LeaseSeconds: 3}
-	order = Assignment{Record: record, Role: RolePrimary, Boot: bootBefore, Acks: 1, Lease: 1, LeaseSeconds: 3}
+	record := Record{Epoch: 3, Revision: 7, Primary: "db-0", InSync: []string{"db-0", "db-1", "db-2"}, RequiredAcks: 1, LeaseLasts: 3 * time.Second}
+	order = Assignment{Record: record, Role: RolePrimary, Boot: bootBefore, Acks: 1, Lease: 1, LeaseLasts: 3 * time.Second}
 	return order, Opened{Under: record.Version(), Executed: gtids(t, "A:1-9")}
 }
 
@@ -25,9 +28,9 @@ func TestWhichPrimariesMayOpenByTheirReplicas(t *testing.T) {
 		"another member takes over":                        {func(a *Assignment, _ *Opened) { a.Role = RoleReplica }, false},
 		"the record promises no copies":                    {func(a *Assignment, _ *Opened) { a.Record.RequiredAcks = 0 }, false},
 		"commits wait for fewer replicas than is promised": {func(a *Assignment, _ *Opened) { a.Acks = 0 }, false},
-		"it leads without a lease":                         {func(a *Assignment, _ *Opened) { a.Lease, a.LeaseSeconds = 0, 0 }, false},
+		"it leads without a lease":                         {func(a *Assignment, _ *Opened) { a.Lease, a.LeaseLasts = 0, 0 }, false},
 		"its lease is for too few replicas":                {func(a *Assignment, _ *Opened) { a.Record.RequiredAcks, a.Acks = 2, 2 }, false},
-		"its lease has no end":                             {func(a *Assignment, _ *Opened) { a.LeaseSeconds = 0 }, false},
+		"its lease has no end":                             {func(a *Assignment, _ *Opened) { a.LeaseLasts = 0 }, false},
 	} {
 		order, opened := led(t)
 		test.change(&order, &opened)

@@ -14,11 +14,11 @@ func (w *world) limits() Limits {
 }
 
 // lasts is how many seconds of the world a lease lasts.
-func (w *world) lasts(leaseSeconds int) int {
-	switch leaseSeconds {
-	case ShortLeaseSeconds:
+func (w *world) lasts(lease time.Duration) int {
+	switch lease {
+	case ShortLease:
 		return w.shortLease
-	case LongLeaseSeconds:
+	case LongLease:
 		return w.longLease
 	}
 	return w.longLease + 5
@@ -26,7 +26,8 @@ func (w *world) lasts(leaseSeconds int) int {
 
 // heldLease is what an agent knows of the lease of its mysqld's start.
 type heldLease struct {
-	start, needs, lasts int
+	start, needs int
+	lasts        time.Duration
 }
 
 // lease is what the agent knows of the lease of the mysqld that runs.
@@ -38,7 +39,7 @@ func (m *simulated) lease() heldLease {
 }
 
 // leads asks the supervisor to replace the lease, and reports whether the agent knows that it did. The supervisor may do it and not answer.
-func (w *world) leads(m *simulated, needs, lasts, since int) bool {
+func (w *world) leads(m *simulated, needs int, lasts time.Duration, since int) bool {
 	isDone := w.random.IntN(6) > 0 && w.replaceLease(m, needs, lasts, since)
 	known := m.lease()
 	if isDone && w.random.IntN(6) > 0 {
@@ -109,7 +110,7 @@ func (w *world) restsOnReplicas(m *simulated) bool {
 
 // leaseTime is a time of the world as a part of the lease that a record has.
 func (w *world) leaseTime(record Record, passed int) time.Duration {
-	return record.leaseLimit() * time.Duration(passed) / time.Duration(w.lasts(record.LeaseSeconds)+1)
+	return record.leaseLimit() * time.Duration(passed) / time.Duration(w.lasts(record.LeaseLasts)+1)
 }
 
 // connected counts the replicas that acknowledge commits of the member, and whose machines acknowledge packets.
@@ -125,7 +126,7 @@ func (w *world) connected(m *simulated) int {
 }
 
 // replaceLease simulates a supervisor that replaces the lease of a mysqld, unless it would end at once.
-func (w *world) replaceLease(m *simulated, needs, lasts, since int) bool {
+func (w *world) replaceLease(m *simulated, needs int, lasts time.Duration, since int) bool {
 	heard := 0
 	if w.sends(m, needs) {
 		since, heard = w.clock, w.clock
@@ -142,10 +143,10 @@ func (w *world) replaceLease(m *simulated, needs, lasts, since int) bool {
 
 // mayOpen reports whether a primary has what it needs to take writes.
 func (w *world) mayOpen(m *simulated, order Assignment) bool {
-	if order.Record.LeaseSeconds == 0 && m.vol.leasedUnder != order.Record.Version() {
+	if order.Record.LeaseLasts == 0 && m.vol.leasedUnder != order.Record.Version() {
 		return w.leads(m, 0, 0, 0)
 	}
-	return w.leads(m, order.Lease, order.LeaseSeconds, m.agent.confirmed)
+	return w.leads(m, order.Lease, order.LeaseLasts, m.agent.confirmed)
 }
 
 // silences is since when an operator has seen members silent under one record.
@@ -188,7 +189,7 @@ func (w *world) isolate() {
 			w.say("%s: cut off from the operator, too", isolated.of.name)
 			isolated.of.deaf, isolated.of = true, nil
 		}
-	case isolated.isLikely && primary != nil && restsOnReplicas(w.record.LeaseSeconds) && w.random.IntN(200) == 0:
+	case isolated.isLikely && primary != nil && restsOnReplicas(w.record.LeaseLasts) && w.random.IntN(200) == 0:
 		w.say("%s: cut off from the replicas", primary.name)
 		primary.cut, isolated.of, isolated.events = true, primary, w.random.IntN(400)
 	}

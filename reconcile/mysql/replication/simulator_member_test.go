@@ -118,9 +118,10 @@ type server struct {
 	connected, ackActive bool
 	ioErrno              int
 	waiting              []commit
-	// leaseNeeds is for how many replicas mysqld has a lease, leaseLasts how many seconds it lasts (Assignment.LeaseSeconds), leaseSince
+	// leaseNeeds is for how many replicas mysqld has a lease, leaseLasts how long it lasts (Assignment.LeaseLasts), leaseSince
 	// the time of the last evidence.
-	leaseNeeds, leaseLasts, leaseSince int
+	leaseNeeds, leaseSince int
+	leaseLasts             time.Duration
 	// heardAt is when enough replicas were heard last, gotAt when the receiver last got something.
 	heardAt, gotAt int
 	// receivers are the members that may follow this one. All others are locked out.
@@ -376,10 +377,10 @@ func (w *world) look(m *simulated) {
 	}
 	if order := a.assignment; order != nil && order.Role == RolePrimary && m.writable() {
 		confirmed := m.agent.confirmed
-		if order.Record.LeaseSeconds == 0 && m.lease().needs < order.Lease {
+		if order.Record.LeaseLasts == 0 && m.lease().needs < order.Lease {
 			confirmed = -w.longLease - 1
 		}
-		if w.leads(m, order.Lease, order.LeaseSeconds, confirmed) && order.Lease > 0 && w.restsOnReplicas(m) && !m.fault.stands {
+		if w.leads(m, order.Lease, order.LeaseLasts, confirmed) && order.Lease > 0 && w.restsOnReplicas(m) && !m.fault.stands {
 			m.vol.leasedUnder = order.Record.Version()
 		}
 	}
@@ -456,9 +457,9 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 		since := max(m.sql.leaseSince, a.confirmed)
 		known := m.lease()
 		if known.needs == 0 {
-			known.lasts = order.LeaseSeconds
+			known.lasts = order.LeaseLasts
 		}
-		lasts, all := seconds(known.lasts), w.lasts(known.lasts)
+		lasts, all := known.lasts, w.lasts(known.lasts)
 		a.status.Lease = leaseOf(known.needs, lasts, lasts*time.Duration(all-w.clock+since)/time.Duration(all))
 		a.status.Lease.IsHeard = w.restsOnReplicas(m)
 		a.status.Lease.Unheard = w.unheard(m, order)

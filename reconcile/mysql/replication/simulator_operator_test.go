@@ -446,8 +446,8 @@ func (w *world) weakness() string {
 	if w.record.Primary == "" {
 		return "it has no primary"
 	}
-	if wanted := (Cluster{Record: w.record, Limits: w.limits()}).wantedLease(); w.wantsLease && w.record.RequiredAcks > 0 && w.record.LeaseSeconds != wanted {
-		return fmt.Sprintf("the lease lasts for %d seconds, and should for %d", w.record.LeaseSeconds, wanted)
+	if wanted := (Cluster{Record: w.record, Limits: w.limits()}).wantedLease(); w.wantsLease && w.record.RequiredAcks > 0 && w.record.LeaseLasts != wanted {
+		return fmt.Sprintf("the lease lasts for %s, and should for %s", w.record.LeaseLasts, wanted)
 	}
 	for _, m := range w.members[:w.replicas] {
 		want := StateReplicating

@@ -29,7 +29,7 @@ func (w *world) reopen(m *simulated) {
 	w.askAgain(m)
 	stillLeads := order.Role == RolePrimary && order.Record.Epoch == seen.Record.Epoch
 	shown := Shown{Acknowledged: s.barrier >= 0 && m.vol.executed.has(s.barrier)}
-	shown.IsHeard = w.leads(m, seen.Lease, seen.LeaseSeconds, 0) && w.restsOnReplicas(m)
+	shown.IsHeard = w.leads(m, seen.Lease, seen.LeaseLasts, 0) && w.restsOnReplicas(m)
 	if !stillLeads || shown.Lacks() != "" {
 		return
 	}

@@ -202,7 +202,7 @@ func TestTraceE(t *testing.T) {
 	x.isolated(x.b)
 	x.until("nothing is promised", func() bool { return x.record.RequiredAcks == 0 })
 	x.a.cut, x.a.deaf, x.b.cut, x.b.deaf = false, false, false, false
-	x.until("a promise without a lease", func() bool { return x.record.RequiredAcks == 1 && x.record.LeaseSeconds == 0 })
+	x.until("a promise without a lease", func() bool { return x.record.RequiredAcks == 1 && x.record.LeaseLasts == 0 })
 	x.isolated(x.p)
 	x.rounds(60)
 	if x.record.Primary != x.p.name {
@@ -228,7 +228,7 @@ func TestTraceG(t *testing.T) {
 	t.Parallel()
 	x := newTrace(t, 3)
 	x.a.cut, x.b.cut = true, true
-	x.until("the operator confirms the primary", func() bool { return x.record.LeaseSeconds == LongLeaseSeconds && x.p.agent.confirmed > 0 })
+	x.until("the operator confirms the primary", func() bool { return x.record.LeaseLasts == LongLease && x.p.agent.confirmed > 0 })
 	x.isolated(x.p)
 	x.a.cut, x.b.cut = false, false
 	x.until("the primary is being replaced", func() bool { return x.record.FormerPrimary == x.p.name })

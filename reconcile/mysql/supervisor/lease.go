@@ -39,13 +39,12 @@ type Lease struct {
 	Lasts time.Duration `json:"lasts,omitempty"`
 }
 
-// MayAge is how old the evidence of a long lease may be before it counts as ending. The primary sends something twice a second, and the
-// supervisor looks four times a second.
+// MayAge is how old the evidence of a long lease may be before it counts as ending.
 const MayAge = 3 * time.Second
 
 // Ends reports whether the lease ends soon, because there has been no evidence for a while. The rest of it is for the operator, which must
 // extend it or confirm the primary.
-func (l Lease) Ends(left time.Duration) bool { return left < l.Lasts-min(MayAge, l.Lasts*3/5) }
+func (l Lease) Ends(left time.Duration) bool { return left < l.Lasts-min(MayAge, l.Lasts/2) }
 
 // Clock returns the time since this machine started (clock_gettime(2), CLOCK_BOOTTIME). All containers of a machine have the same.
 func Clock() (time.Duration, error) {
@@ -59,8 +58,9 @@ func Clock() (time.Duration, error) {
 const (
 	// mostReplicas is how many replicas of a lease count.
 	mostReplicas = 16
-	// leaseEvery is how often the supervisor looks at the connections of replicas.
-	leaseEvery = 250 * time.Millisecond
+	// leaseEvery is how often the supervisor looks at the connections of replicas, and endsEvery at the clock.
+	leaseEvery = 100 * time.Millisecond
+	endsEvery  = 50 * time.Millisecond
 )
 
 // heldLease is the lease of the mysqld that runs, with the time of the last evidence; 0 for none. asked is when the agent sent the last
@@ -181,8 +181,7 @@ func isForbidden(err error) bool {
 	return slices.ContainsFunc(never, func(one error) bool { return errors.Is(err, one) })
 }
 
-// heardLately is for how long a replica counts that has been heard. The primary sends something twice a second, and it may be seen a
-// quarter of a second late. One that was set up by an earlier build gets something once a second.
+// heardLately is for how long a replica counts that has been heard. The primary sends something five times a second.
 const heardLately = 1250 * time.Millisecond
 
 // agesOf returns for how long the machines of a lease's replicas have not acknowledged anything, and which of them have lately. A replica
@@ -209,9 +208,9 @@ func (s *Supervisor) readClock() (time.Duration, error) {
 	return Clock()
 }
 
-// every calls a function four times a second until the context ends.
-func (s *Supervisor) every(ctx context.Context, do func()) {
-	ticker := time.NewTicker(cmp.Or(s.lookEvery, leaseEvery))
+// every calls a function again and again until the context ends.
+func (s *Supervisor) every(ctx context.Context, pause time.Duration, do func()) {
+	ticker := time.NewTicker(cmp.Or(s.lookEvery, pause))
 	defer ticker.Stop()
 	for {
 		select {

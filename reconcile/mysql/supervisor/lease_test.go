@@ -472,7 +472,7 @@ func TestTheAgentLearnsThatALeaseEnds(t *testing.T) {
 	c.tells(Closed, now.Start)
 	c.signals <- syscall.SIGTERM
 	c.exits(3)
-	for lasts, left := range map[time.Duration]time.Duration{20 * time.Second: 17 * time.Second, 3 * time.Second: 1200 * time.Millisecond} {
+	for lasts, left := range map[time.Duration]time.Duration{20 * time.Second: 17 * time.Second, 2500 * time.Millisecond: 1250 * time.Millisecond} {
 		if lease := (Lease{Lasts: lasts}); lease.Ends(left) || !lease.Ends(left-1) {
 			t.Errorf("of %s, %s are left: it ends %t", lasts, left, lease.Ends(left))
 		}

@@ -52,7 +52,8 @@ type Supervisor struct {
 	// Heard returns for how long the machine of a peer, which is connected to this port, has not acknowledged anything that was sent to it.
 	Heard func(port uint16, peer netip.AddrPort) (time.Duration, error)
 
-	// clock is the clock of leases, and lookEvery is how often the supervisor looks at the lease; Clock and leaseEvery except in tests.
+	// clock is the clock of leases, and lookEvery is how often the supervisor looks at the lease; Clock, leaseEvery and endsEvery except in
+	// tests.
 	clock     func() (time.Duration, error)
 	lookEvery time.Duration
 	// holdLimit is HoldLimit, and agentLimit is AgentLimit, except in tests.
@@ -80,8 +81,8 @@ func (s *Supervisor) Run(ctx context.Context, signals <-chan os.Signal) (int, er
 	defer listener.Close()
 	go s.serve(ctx, listener)
 	go s.takeSignals(ctx, signals)
-	go s.every(ctx, s.renewLease)
-	go s.every(ctx, s.endLease)
+	go s.every(ctx, leaseEvery, s.renewLease)
+	go s.every(ctx, endsEvery, s.endLease)
 	s.awaitAgent()
 	var last syscall.WaitStatus
 	for s.mayStart() {

@@ -227,8 +227,8 @@ const (
 	RoleReplica Role = "Replica"
 )
 
-// MySQLClusterStatus is what the operator knows. Primary, FormerPrimary, Epoch, Revision, InSync, Joining, RequiredAcks and LeaseSeconds
-// are the record: the operator writes them, with a resourceVersion precondition, before it does what they allow.
+// MySQLClusterStatus is what the operator knows. Primary, FormerPrimary, Epoch, Revision, InSync, Joining, RequiredAcks and
+// LeaseMilliseconds are the record: the operator writes them, with a resourceVersion precondition, before it does what they allow.
 type MySQLClusterStatus struct {
 	// ObservedGeneration is the metadata.generation that this status describes; -1, by default, before the operator has processed the object.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -256,9 +256,9 @@ type MySQLClusterStatus struct {
 	Joining []string `json:"joining,omitempty"`
 	// RequiredAcks is how many replicas must acknowledge a commit before it returns to the client.
 	RequiredAcks int32 `json:"requiredAcks,omitempty"`
-	// LeaseSeconds is for how long the primary may be connected neither to RequiredAcks replicas nor to the operator before it stops by itself.
-	// 0: it does not stop.
-	LeaseSeconds int32 `json:"leaseSeconds,omitempty"`
+	// LeaseMilliseconds is for how long the primary may be connected neither to RequiredAcks replicas nor to the operator before it stops by
+	// itself. 0: it does not stop.
+	LeaseMilliseconds int32 `json:"leaseMilliseconds,omitempty"`
 	// LeastAcks is for how many replicas commits wait even if more are lost (Block).
 	LeastAcks int32 `json:"leastAcks,omitempty"`
 

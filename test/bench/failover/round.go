@@ -181,9 +181,9 @@ func (b *bench) awaitSettled(ctx context.Context, w *writer, moment time.Time) (
 
 // settled reports whether all members serve and acknowledge, and the primary has the lease of such a cluster.
 func (b *bench) settled(ctx context.Context) (isSettled bool, seen string) {
-	seen, err := b.field(ctx, `{.status.conditions[?(@.type=="Ready")].reason} {.status.readySummary} {.status.requiredAcks} {.status.conditions[?(@.type=="Durable")].status} {.status.leaseSeconds}`)
+	seen, err := b.field(ctx, `{.status.conditions[?(@.type=="Ready")].reason} {.status.readySummary} {.status.requiredAcks} {.status.conditions[?(@.type=="Durable")].status} {.status.leaseMilliseconds}`)
 	if err != nil {
 		return false, err.Error()
 	}
-	return seen == fmt.Sprintf("AllMembersReady %d/%d %d True %d", members, members, members/2, replication.ShortLeaseSeconds), seen
+	return seen == fmt.Sprintf("AllMembersReady %d/%d %d True %d", members, members, members/2, replication.ShortLease.Milliseconds()), seen
 }

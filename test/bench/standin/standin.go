@@ -231,7 +231,7 @@ func (m *member) status(acknowledging int) replication.Status {
 		status.State, status.Message = replication.StateWriting, "takes writes"
 		status.Writable, status.AcksEnforced, status.AckClients, status.Silent = true, given.Acks, acknowledging, given.Silent
 		if given.Lease > 0 {
-			status.Lease = &replication.Lease{Needs: given.Lease, Lasts: given.Lasts(), Left: given.Lasts(), IsHeard: true}
+			status.Lease = &replication.Lease{Needs: given.Lease, Lasts: given.LeaseLasts, Left: given.LeaseLasts, IsHeard: true}
 		}
 		return status
 	}
