@@ -84,9 +84,11 @@ type Agent struct {
 	// measuredAt is when the agent last measured mysqld, strays when clients could be led to it although it is replaced. The loop uses both.
 	measuredAt time.Time
 	strays     strays
-	// room is the last look at the space of the relay log, ear at what the receiver gets. Only the loop uses them.
-	room replication.RelayLogMonitor
-	ear  replication.Ear
+	// room is the last look at the space of the relay log, ear at what the receiver gets, and hears is its connection. Only the loop uses
+	// them.
+	room  replication.RelayLogMonitor
+	ear   replication.Ear
+	hears receiverSocket
 	// flow is how this primary delays commits. Only the loop uses it.
 	flow flow
 	// deaf is the receiver that the agent has stopped last. Only the loop uses it.
@@ -237,7 +239,7 @@ func (a *Agent) takeTurns(ctx context.Context) {
 	for ctx.Err() == nil {
 		a.endHung(ctx)
 		a.mindHeldStart(ctx)
-		a.wait(ctx, a.turn(ctx))
+		a.rest(ctx, a.turn(ctx))
 	}
 }
 
@@ -248,6 +250,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	if err != nil {
 		return a.unanswered(err, under)
 	}
+	observed.Server.Channel.QuietFor = a.hears.quietFor(time.Now(), observed.Server.Channel)
 	if err := cmp.Or(a.recordCompletedSteps(ctx), a.recordSyncing(observed)); err != nil {
 		a.reportUnrecorded(observed, err, under)
 		return lookEvery

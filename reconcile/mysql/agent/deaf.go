@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -91,8 +90,8 @@ func (r stoppedReceiver) since(start string, channel replication.Channel) time.D
 
 // receiverIn finds the connection of mysqld's receiver. isKnown is false if it may be another one.
 func receiverIn(channel replication.Channel) (found openReceiver, isKnown bool) {
-	source, err := netip.ParseAddrPort(net.JoinHostPort(channel.SourceHost, strconv.Itoa(channel.SourcePort)))
-	if err != nil || channel.IO != "Yes" || !channel.KnowsReceived {
+	source := channel.Source()
+	if !source.IsValid() || channel.IO != "Yes" || !channel.KnowsReceived {
 		return openReceiver{}, false
 	}
 	own := ownSockets()

@@ -22,11 +22,16 @@ type pace struct {
 	isFirst, isRestless bool
 }
 
-// A replica that gets nothing from its primary looks more often, from restlessAfter to calmAfter.
+// A replica that gets nothing from its primary looks more often, from restlessAfter to calmAfter. The primary sends something five times a
+// second.
 const (
-	restlessAfter = lookEvery - stepEvery
+	restlessAfter = 400 * time.Millisecond
 	calmAfter     = 30 * time.Second
+	// listenEvery is how often the loop looks at the receiver's connection while it waits.
+	listenEvery = 200 * time.Millisecond
 )
+
+func isRestless(silent time.Duration) bool { return silent >= restlessAfter && silent < calmAfter }
 
 // with returns the pace after another look.
 func (p pace) with(now time.Time, local replication.Observed, ear replication.Ear, verb replication.Verb) pace {
@@ -37,8 +42,7 @@ func (p pace) with(now time.Time, local replication.Observed, ear replication.Ea
 	if under != p.under || local.Boot != p.boot {
 		p = pace{under: under, boot: local.Boot, changed: now}
 	}
-	silent := ear.SilentFor(now)
-	p.verb, p.isRestless = verb, local.Reconnects() || silent >= restlessAfter && silent < calmAfter
+	p.verb, p.isRestless = verb, local.Reconnects() || isRestless(ear.SilentFor(now))
 	p.isFirst = verb != replication.VerbNone && !slices.Contains(p.taken, verb)
 	if p.isFirst {
 		p.taken, p.changed = append(slices.Clone(p.taken), verb), now
@@ -60,13 +64,25 @@ func (p pace) pause(now time.Time) time.Duration {
 	return lookEvery
 }
 
-// wait waits for the next turn.
-func (a *Agent) wait(ctx context.Context, pause time.Duration) {
+// rest waits for the next turn. A replica that gets nothing from its primary takes it at once: the operator must know for how long.
+func (a *Agent) rest(ctx context.Context, pause time.Duration) {
+	until := time.Now().Add(pause)
+	for left := pause; left > 0; left = time.Until(until) {
+		if a.wait(ctx, min(left, listenEvery)) || a.hears.isQuiet() {
+			return
+		}
+	}
+}
+
+// wait waits for some time. It reports whether it ended before.
+func (a *Agent) wait(ctx context.Context, pause time.Duration) bool {
 	select {
 	case <-ctx.Done():
 	case <-a.wake:
 	case <-time.After(pause):
+		return false
 	}
+	return true
 }
 
 // Wake makes the loop run at once.

@@ -90,7 +90,7 @@ func TestPaceOfAReplicaWithoutItsPrimary(t *testing.T) {
 		now := began.Add(after)
 		return pace{}.with(now, local, ear, replication.VerbNone).pause(now)
 	}
-	for after, want := range map[time.Duration]time.Duration{0: lookEvery, time.Second / 2: lookEvery, time.Second: stepEvery, 29 * time.Second: stepEvery, 30 * time.Second: lookEvery} {
+	for after, want := range map[time.Duration]time.Duration{0: lookEvery, time.Second / 4: lookEvery, time.Second / 2: stepEvery, 29 * time.Second: stepEvery, 30 * time.Second: lookEvery} {
 		if got := paused(after, replication.Observed{}); got != want {
 			t.Errorf("it has got nothing for %s: it looks every %s, want %s", after, got, want)
 		}

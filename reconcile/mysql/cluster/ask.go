@@ -39,6 +39,14 @@ func (r *reconciler) limits(cluster v1.MySQLCluster, now time.Time) func(string)
 	}
 }
 
+// leastFor returns how long a pass waits for the primary although no replica hears it: less if it did not answer the last time.
+func (r *reconciler) leastFor(cluster v1.MySQLCluster) time.Duration {
+	if r.memory.failures.IsTimed(keyOf(cluster), unheard(cluster.Status.Primary)) {
+		return promptly
+	}
+	return atLeast
+}
+
 // timeoutOf returns how long to wait for the answer of a member that is replaced as the primary or not, and did not answer the last time or
 // did. Each pass of a takeover waits for it.
 func timeoutOf(isReplaced, isUnheard bool) time.Duration {
@@ -86,12 +94,17 @@ func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
 	case <-time.After(promptly):
 	}
 	go func() {
-		if t.hearNothing(ctx, others) {
+		for !t.hearNothing(ctx, others) { // one may hear nothing since a moment
 			select {
-			case <-late:
-				cancel(errUnheard)
+			case <-time.After(promptly):
 			case <-ctx.Done():
+				return
 			}
+		}
+		select {
+		case <-late:
+			cancel(errUnheard)
+		case <-ctx.Done():
 		}
 	}()
 	<-answered

@@ -34,6 +34,12 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	waits("at rest", "db-0", time.Second)
 	waits("at rest", "db-1", time.Second)
 	waits("at rest", "db-2", 2*time.Second)
+	if least := r.leastFor(cluster); least != promptly {
+		t.Errorf("a pass waits %s for a primary that did not answer the last time, and that no replica hears", least)
+	}
+	if least := r.leastFor(aCluster(3)); least != atLeast {
+		t.Errorf("a pass waits %s for a primary that no replica hears", least)
+	}
 	cluster.Status.Takeovers = []v1.Takeover{{From: "db-0", StartTime: v1.NewMicroTime(now)}}
 	waits("during a takeover", "db-0", 50*time.Millisecond)
 	waits("during a takeover", "db-1", time.Second)
@@ -70,6 +76,8 @@ type slowAgents map[string]slowAgent
 type slowAgent struct {
 	after  time.Duration
 	report replication.Status
+	// deafAt is when it has got nothing for so long that it says so; zero for never.
+	deafAt time.Time
 }
 
 func (s slowAgents) Status(ctx context.Context, target agent.Target) (replication.Status, error) {
@@ -77,8 +85,12 @@ func (s slowAgents) Status(ctx context.Context, target agent.Target) (replicatio
 	case <-ctx.Done():
 		return replication.Status{}, ctx.Err()
 	case <-time.After(s[target.Address].after):
-		return s[target.Address].report, nil
 	}
+	report := s[target.Address].report
+	if deafAt := s[target.Address].deafAt; !deafAt.IsZero() && !time.Now().Before(deafAt) {
+		report.SourceSilentFor = replication.AlarmAfter
+	}
+	return report, nil
 }
 
 // TestReplicasSayHowLongToWaitForThePrimary: a takeover must not wait for a primary that no replica hears.
@@ -91,19 +103,25 @@ func TestReplicasSayHowLongToWaitForThePrimary(t *testing.T) {
 		one, other slowAgent
 		want       time.Duration
 		answers    bool
+		// deafAfter is when the first replica says that it has got nothing for a while; 0 for never.
+		deafAfter time.Duration
 	}{
-		"it answers":      {time.Millisecond, slowAgent{0, silent}, slowAgent{0, silent}, time.Millisecond, true},
-		"it answers late": {time.Second, slowAgent{0, hears}, slowAgent{0, silent}, time.Second, true},
-		"it does not answer, and a replica hears it":    {never, slowAgent{0, hears}, slowAgent{0, silent}, agentTimeout, false},
-		"no replica hears it":                           {never, slowAgent{time.Millisecond, silent}, slowAgent{0, silent}, atLeast, false},
-		"a replica does not answer, the other is deaf":  {never, slowAgent{never, silent}, slowAgent{0, silent}, promptly + atLeast, false},
-		"nothing answers":                               {never, slowAgent{never, silent}, slowAgent{never, silent}, agentTimeout, false},
-		"no replica hears it, and it answers meanwhile": {300 * time.Millisecond, slowAgent{time.Second, silent}, slowAgent{0, silent}, 300 * time.Millisecond, true},
+		"it answers":      {time.Millisecond, slowAgent{report: silent}, slowAgent{report: silent}, time.Millisecond, true, 0},
+		"it answers late": {time.Second, slowAgent{report: hears}, slowAgent{report: silent}, time.Second, true, 0},
+		"it does not answer, and a replica hears it":    {never, slowAgent{report: hears}, slowAgent{report: silent}, agentTimeout, false, 0},
+		"no replica hears it":                           {never, slowAgent{after: time.Millisecond, report: silent}, slowAgent{report: silent}, atLeast, false, 0},
+		"a replica does not answer, the other is deaf":  {never, slowAgent{after: never, report: silent}, slowAgent{report: silent}, promptly + atLeast, false, 0},
+		"nothing answers":                               {never, slowAgent{after: never, report: silent}, slowAgent{after: never, report: silent}, agentTimeout, false, 0},
+		"no replica hears it, and it answers meanwhile": {300 * time.Millisecond, slowAgent{after: time.Second, report: silent}, slowAgent{report: silent}, 300 * time.Millisecond, true, 0},
+		"a replica says later that it does not hear it": {never, slowAgent{report: hears}, slowAgent{report: silent}, 3 * promptly, false, 2*promptly + 1},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				agents := slowAgents{"10.0.0.1": {test.primary, hears}, "10.0.0.2": test.one, "10.0.0.3": test.other}
+				if test.deafAfter > 0 {
+					test.one.deafAt = time.Now().Add(test.deafAfter)
+				}
+				agents := slowAgents{"10.0.0.1": {after: test.primary, report: hears}, "10.0.0.2": test.one, "10.0.0.3": test.other}
 				members := []replication.Member{{Name: "db-0", Pod: true}, {Name: "db-1", Pod: true}, {Name: "db-2", Pod: true}}
 				all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, inSync: []string{"db-0", "db-1", "db-2"}, limit: func(string) time.Duration { return agentTimeout }, least: atLeast}
 				began := time.Now()
@@ -125,7 +143,7 @@ func TestAPassDoesNotWaitLongForAReplicaThatThePrimaryLacks(t *testing.T) {
 	for _, lacking := range [][]string{{"db-1", "db-2"}, {"db-4"}, nil} {
 		isLacking := len(lacking) == 2
 		synctest.Test(t, func(t *testing.T) {
-			agents := slowAgents{"10.0.0.2": {time.Hour, replication.Status{}}}
+			agents := slowAgents{"10.0.0.2": {after: time.Hour}}
 			primary := replication.Status{Lease: &replication.Lease{Needs: 1, Unheard: lacking}}
 			members := []replication.Member{{Name: "db-0", Pod: true, Status: &primary}, {Name: "db-1", Pod: true}}
 			all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2"}, limit: func(string) time.Duration { return agentTimeout }, least: atLeast}

@@ -63,7 +63,7 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	if err := r.confirmAbsent(ctx, client, cluster, &seen); err != nil {
 		return seen, err
 	}
-	all := targets{agents: agents, primary: cluster.Status.Primary, inSync: cluster.Status.InSync, addresses: seen.addresses(), limit: r.limits(cluster, seen.now), least: atLeast}
+	all := targets{agents: agents, primary: cluster.Status.Primary, inSync: cluster.Status.InSync, addresses: seen.addresses(), limit: r.limits(cluster, seen.now), least: r.leastFor(cluster)}
 	all.askPrimary(ctx, seen.members)
 	if next, isDue := view(cluster, seen).Urgent(); isDue {
 		seen.urgent = &next

@@ -1,5 +1,10 @@
 package replication
 
+import (
+	"net/netip"
+	"time"
+)
+
 // Channel is the default replication channel, as SHOW REPLICA STATUS reports it.
 type Channel struct {
 	Configured bool
@@ -19,9 +24,20 @@ type Channel struct {
 	// Received is how much has arrived, if KnowsReceived.
 	Received      Received
 	KnowsReceived bool
+	// QuietFor is for how long this machine has got nothing from the source; 0 if that is not known. mysqld does not know it.
+	QuietFor time.Duration
 	// RelayLogSpace is the size of the relay log, in bytes. WaitsForRoom means that the receiver waits until some of it is applied.
 	RelayLogSpace int64
 	WaitsForRoom  bool
+}
+
+// Source is the address and the port of the source; not valid if the source has a name.
+func (c Channel) Source() netip.AddrPort {
+	address, err := netip.ParseAddr(c.SourceHost)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(address, uint16(c.SourcePort)) //nolint:gosec // mysqld knows no larger one
 }
 
 func (c Channel) running() bool {

@@ -25,7 +25,7 @@ func (e Ear) Observe(now time.Time, channel Channel) Ear {
 	got := channel.Received
 	e.got.RelayLogSpace = min(e.got.RelayLogSpace, got.RelayLogSpace)
 	if channel.IO == "No" || !channel.KnowsReceived || e.since.IsZero() || got != e.got {
-		return Ear{got, now}
+		return Ear{got, now.Add(-channel.QuietFor)}
 	}
 	return e
 }

@@ -40,7 +40,12 @@ func TestAnEarKnowsHowLongItsSourceIsSilent(t *testing.T) {
 	if (Ear{}).SilentFor(began) != 0 {
 		t.Error("without a look the source is silent")
 	}
-	now, channel := at(0, 7, 100, "Yes")
+	now, channel := at(40, 9, 900, "Yes")
+	channel.QuietFor = 700 * time.Millisecond
+	if got := ear.Observe(now, channel).SilentFor(now); got != channel.QuietFor {
+		t.Errorf("the machine got the last packet %s ago, and the source is silent for %s", channel.QuietFor, got)
+	}
+	now, channel = at(0, 7, 100, "Yes")
 	channel.KnowsReceived = false
 	deaf := Ear{}.Observe(now, channel).Observe(now.Add(time.Hour), channel)
 	if got := deaf.SilentFor(now.Add(time.Hour)); got != 0 {
