@@ -39,6 +39,8 @@ type observed struct {
 	bundle []byte
 	// refused is why Kubernetes does not create a Pod; nil if nothing prevents it, or if Kubernetes does not report why.
 	refused *report.Problem
+	// answered is when the members had answered.
+	answered time.Time
 	// suspectedFor is for how long a member has been suspected.
 	suspectedFor time.Duration
 	// urgent is the record that must be written before the other members are asked; nil for none.
@@ -71,9 +73,10 @@ func (r *reconciler) observe(ctx context.Context, client *reconcile.Client, clus
 	}
 	r.confirmFirst(ctx, client, cluster, seen, agents)
 	all.askOthers(ctx, seen.members)
+	seen.answered = r.now()
 	r.noteUnheard(keyOf(cluster), recordOf(cluster.Status), &seen)
 	seen.suspectedFor = r.noteSuspicion(cluster, seen.suspect(cluster.Status), seen.now)
-	r.memory.noteSilent(cluster, seen.members, seen.now, r.now())
+	r.memory.noteSilent(cluster, seen.members, seen.now, seen.answered)
 	r.memory.noteReported(keyOf(cluster), cluster.UID, seen.members)
 	return seen, nil
 }

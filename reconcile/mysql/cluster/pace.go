@@ -143,7 +143,16 @@ func (r passResult) due() time.Duration {
 		}
 		return missedEvery
 	}
-	return sooner(untilLate(r.seen), view(r.cluster, r.seen).LeaseEndsIn())
+	return untilLate(r.seen)
+}
+
+// leaseEndsIn is after which time, from now on, the lease of a former primary that is waited for has certainly ended; zero for none.
+func (r passResult) leaseEndsIn(now time.Time) time.Duration {
+	left := view(r.cluster, r.seen).LeaseEndsIn()
+	if left == 0 {
+		return 0
+	}
+	return max(time.Millisecond, left-now.Sub(r.seen.answered))
 }
 
 // suspectsFor is for how long the operator looks more often at a cluster of which a member has begun not to answer.

@@ -227,3 +227,35 @@ func TestMemoryCountsForHowLongNothingChanged(t *testing.T) {
 		t.Errorf("a cluster that is gone is remembered: %d", got)
 	}
 }
+
+// TestTheNextLookComesWhenALeaseEnds: not a moment before, and not later because the pass took time after the members had answered.
+func TestTheNextLookComesWhenALeaseEnds(t *testing.T) {
+	t.Parallel()
+	s := vanishing(t, 2)
+	record := s.record
+	record.Primary, record.FormerPrimary, record.Revision = "", record.Primary, record.Revision+1
+	s.cluster.Status.Primary, s.cluster.Status.FormerPrimary, s.cluster.Status.Revision = "", record.FormerPrimary, record.Revision
+	for ordinal := 1; ordinal < 3; ordinal++ {
+		s.member(ordinal, true, func(status *replication.Status) {
+			status.ObservedUnder, status.Acknowledging, status.DeafFor = record.Version(), false, 2*time.Second
+			status.Last = &replication.Assignment{Record: record, Role: replication.RoleReplica}
+		})
+		s.seen.members[ordinal].SilentFor = time.Millisecond
+	}
+	answered := time.Now()
+	s.seen.answered = answered
+	found := passResult{cluster: s.cluster, seen: s.seen}
+	all := found.leaseEndsIn(answered)
+	if all <= replication.ShortLease-2*time.Second || all >= time.Second {
+		t.Fatalf("the members have heard nothing for 2 s, and the lease ends in %s", all)
+	}
+	for after, want := range map[time.Duration]time.Duration{100 * time.Millisecond: all - 100*time.Millisecond, time.Minute: time.Millisecond} {
+		if got := found.leaseEndsIn(answered.Add(after)); got != want {
+			t.Errorf("%s after the members have answered, the next look is due in %s, want %s", after, got, want)
+		}
+	}
+	found.cluster.Status.LeaseMilliseconds = 0
+	if got := found.leaseEndsIn(answered); got != 0 {
+		t.Errorf("it has no lease, and the next look is due in %s", got)
+	}
+}

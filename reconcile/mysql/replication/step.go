@@ -227,8 +227,8 @@ func leadStep(a Assignment, local Observed) Step {
 	switch {
 	case server.isClosed() && a.Boot != local.Boot && !local.Reopens():
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "mysqld restarted; waits for the operator to confirm that this member is still the primary"}
-	case server.Channel.Configured:
-		return leaveSource(server)
+	case server.Channel.running() || server.Channel.unapplied(server.Executed):
+		return drain(server, StatePromoting)
 	case server.ReplicaAcks:
 		return promoting(VerbStopAcknowledging, "stops acknowledging as a replica")
 	case a.Acks > 0 && server.SourceAcks != a.Acks:
@@ -237,16 +237,10 @@ func leadStep(a Assignment, local Observed) Step {
 		return writingOr(server, VerbStopEnforcingAcks, "lets commits return without acknowledgements")
 	case server.isClosed():
 		return openStep(a, local)
+	case server.Channel.Configured: // clients need not wait until the relay logs are deleted
+		return Step{Verb: VerbForgetSource, State: StateWriting, Message: "takes writes"}
 	}
 	return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes"}
-}
-
-// leaveSource turns a replica into a server without a source. It applies what it received before it removes the source.
-func leaveSource(server Server) Step {
-	if server.Channel.running() || server.Channel.unapplied(server.Executed) {
-		return drain(server, StatePromoting)
-	}
-	return Step{Verb: VerbForgetSource, State: StatePromoting, Message: "removes the former primary from its replication settings"}
 }
 
 // drain ends a replication channel without losing a transaction: it stops receiving, applies everything that was received, and then stops

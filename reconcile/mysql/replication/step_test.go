@@ -176,8 +176,10 @@ func TestPromotedReplicaLosesNothingItReceived(t *testing.T) {
 			verb: VerbNone, state: StateBroken, says: "Duplicate entry"},
 		"when everything is applied, it stops the channel": {
 			scene: promoted().received("A:1-10").with(func(l *Observed) { l.Server.Channel.IO = "No" }), verb: VerbStopReplica, state: StatePromoting},
-		"and removes its source": {
-			scene: promoted().received("A:1-10").stopped(), verb: VerbForgetSource, state: StatePromoting},
+		"then it takes writes: clients wait for that": {
+			scene: promoted().received("A:1-10").stopped(), verb: VerbAcceptWrites, state: StatePromoting},
+		"and then it removes its source": {
+			scene: promoted().received("A:1-10").stopped().with(func(l *Observed) { l.Server.SuperReadOnly = false }), verb: VerbForgetSource, state: StateWriting},
 	})
 }
 
