@@ -118,8 +118,8 @@ test-failover: image mysql-image cluster ## kill, hang, freeze and cut off the p
 
 # A part of this is in test-unit. All pairs of faults take hours.
 .PHONY: simulate
-simulate: ## run the replication simulator: N random clusters, and PAIRS pairs of faults in five clusters [N=1000000 PAIRS=0, which means all]
-	go test -count=1 -timeout=24h ./reconcile/mysql/replication -run='^(TestSimulated|TestAPairOfFaults)' -simulator-seeds=$(or $(N),20000) -explore-pairs=$(or $(PAIRS),5000)
+simulate: ## run the replication simulator: N random clusters from seed FIRST on, and PAIRS pairs of faults in five clusters [N=1000000 FIRST=20001 PAIRS=0, which means all]
+	go test -count=1 -timeout=24h ./reconcile/mysql/replication -run='^(TestSimulated|TestAPairOfFaults)' -simulator-first=$(or $(FIRST),1) -simulator-seeds=$(or $(N),20000) -explore-pairs=$(or $(PAIRS),5000)
 
 .PHONY: test-mutants
 test-mutants: ## break each rule of replication in turn, and check that a test notices: about an hour

@@ -18,7 +18,7 @@ type copying struct {
 // clone begins to replace the member's data.
 func (w *world) clone(m *simulated) {
 	order := m.agent.view.Assignment
-	primary := w.named(order.SourceHost)
+	primary := w.at(order.SourceAddress)
 	from := primary
 	if order.Donor != nil {
 		if from = w.donor(m); from == nil {
@@ -26,6 +26,9 @@ func (w *world) clone(m *simulated) {
 			m.triedDonor(order.Donor)
 			return
 		}
+	} else if primary == nil || primary.name != order.SourceHost || !w.reaches(m, primary) { // its Pod may have ended since the agent looked
+		m.vol.origin, m.vol.copied, m.vol.isForgetful = OriginFresh, false, false // the agent gives up the data before mysqld fails to connect
+		return
 	}
 	dropped := m.vol.has().without(primary.logged()).without(w.hollow)
 	w.drops(m, dropped, "a copy replaces them")

@@ -326,6 +326,9 @@ func (w *world) settle() {
 		if n == repair {
 			w.repair()
 		}
+		if n == 300 && w.ranOn && w.primaryLost { // a user gave up one primary and lost the next: perhaps only force helps
+			w.surrender.isLikely = true
+		}
 		w.round()
 		blocked := w.isReplaced && w.replicas == len(w.members) && w.note != nil &&
 			(w.note.Reason == ReasonAdoptionBlocked || w.note.Reason == ReasonPrimaryDataLost && w.record.RequiredAcks == 0)
