@@ -6,8 +6,11 @@ const (
 	neverSo = "if false {"
 )
 
-// loss is the file with the rules about primaries that are down, or without their data.
-const loss = "loss.go"
+// loss is the file with the rules about primaries that are down, or without their data, cluster the one with the decision as a whole.
+const (
+	loss    = "loss.go"
+	cluster = "cluster.go"
+)
 
 // mutants are the rules that are broken, each in one place.
 func mutants() []mutant {
@@ -41,8 +44,8 @@ func promises() []mutant {
 		{"a member counts as silent under an old assignment", file, "return s.speaksOurProtocol() && s.ObservedUnder == under.Version() &&", "return s.speaksOurProtocol() &&"},
 		{"a member joins before it replicates", file, "&& slices.Contains(c.Record.Joining, member.Name) && follows(member, c.Record) {", "&& slices.Contains(c.Record.Joining, member.Name) {"},
 		{"the promise falls without the user's permission", file, "if !short || !c.Durability.Continue ||", "if !short ||"},
-		{"the primary asks for fewer acknowledgements than promised", "cluster.go", "return max(c.Record.RequiredAcks, min(full, c.Durability.Least), min(full, possible, connected))", "return max(min(full, c.Durability.Least), min(full, possible, connected))"},
-		{"the last replicas leave while commits wait for them", "cluster.go", "if primary.Status.AcksEnforced > FullAcks(c.Replicas) {", neverSo},
+		{"the primary asks for fewer acknowledgements than promised", cluster, "return max(c.Record.RequiredAcks, min(full, c.Durability.Least), min(full, possible, connected))", "return max(min(full, c.Durability.Least), min(full, possible, connected))"},
+		{"the last replicas leave while commits wait for them", cluster, "if primary.Status.AcksEnforced > FullAcks(c.Replicas) {", neverSo},
 	}
 }
 
@@ -182,6 +185,12 @@ func adoption() []mutant {
 		{"a member is adopted before others answer", file, "if silent := c.silentWithOlderData(true); len(silent) > 0 {", "if silent := c.silentWithOlderData(true); len(silent) > 5 {"},
 		{"a member is adopted while others are left behind", file, "case len(leftBehind) > 0:\n\t\treturn notRead", "case false:\n\t\treturn notRead"},
 		{"one volume too few is read", file, "held.RequiredAcks > 0 && replicasRead >= held.witnessesNeeded():", "held.RequiredAcks > 0 && replicasRead > 0:"},
+		{"an adopted member leads although it forgot", loss, "case c.hasForgotten(primary):", "case forgot(primary, c.Record):"},
+		{"an adopted member leads although it forgot what another one has", file, "&& primary.Status.Received.Contains(worthHaving(former))", ""},
+		{"an adopted member leads before it tells what it has", file, "return problem == \"\" && primary.HasReported() &&", "return problem == \"\" &&"},
+		{"others forget by which record a member in doubt was chosen", cluster, "if c.Record.isInDoubt(primary) {", neverSo},
+		{"a member in doubt counts as the last primary", file, "|| r.isInDoubt(member) {", "{"},
+		{"no user can replace an adopted member that forgot", "force.go", "return !c.hasForgotten(member)", "return !forgot(member, c.Record)"},
 		{"the last primary is adopted although it is an older copy", file, "return !lacks && !member.Status.IsForgetful", "return !lacks || true"},
 		{"a cluster that is adopted begins with an epoch that members know", file, "decision.Record = Record{Epoch: held.Epoch + 1, Revision: c.nextRevision(), Primary: chosen,", "decision.Record = Record{Epoch: held.Epoch, Revision: c.nextRevision(), Primary: chosen,"},
 		{"an adopted cluster forgets that a primary was forced", file, "InSync: []string{chosen}, ForcedEpoch: held.ForcedEpoch}", "InSync: []string{chosen}}"},
@@ -238,7 +247,7 @@ func clientsOfFormerPrimaries() []mutant {
 		{"a former primary does not report at once that it refuses clients", agent, "if was == replication.RolePrimary && a.kept.Replaced != nil {", neverSo},
 		{"a former primary reports that it lets clients in too early", agent, "a.status.RefusesClients = mayArrive || observed.RefusesClients", "a.status.RefusesClients = mayArrive"},
 		{"the operator hears late that a member lets clients in", "news.go", "refusesClients: s.RefusesClients,", "refusesClients: false,"},
-		{"a member that refuses clients serves readers", "cluster.go", "member.Status.State == StateReplicating && !member.Status.RefusesClients {", "member.Status.State == StateReplicating {"},
+		{"a member that refuses clients serves readers", cluster, "member.Status.State == StateReplicating && !member.Status.RefusesClients {", "member.Status.State == StateReplicating {"},
 		{"a member that refuses clients is copied", "donor.go", "!m.Status.hasAllRows() || m.Status.RefusesClients {", "!m.Status.hasAllRows() {"},
 		{"readers are led to a member that refuses clients", plan, "case status != nil && status.RefusesClients:", never},
 		{"readers are led away from the primary before they are led to replicas", plan, "if has == children.RoleFormerPrimary && role == children.RoleReplica {", neverSo},

@@ -115,6 +115,14 @@ func elect(held Record, former []Member, leftBehind []string) (string, string) {
 	return electFrom(held.lastPrimary(), former)
 }
 
+// isElected reports whether a primary that is in doubt could be chosen once more. Members keep the record by which it was chosen: they are
+// assigned nothing meanwhile (assignments). If they have accepted the next one, it was in no doubt when it was chosen.
+func (c Cluster) isElected(primary Member) bool {
+	former := c.formerMembers()
+	_, problem := elect(newestHeld(c.Members), former, c.silentWithOlderData(false))
+	return problem == "" && primary.HasReported() && primary.Status.Received.Contains(worthHaving(former))
+}
+
 // electFrom chooses a member that holds every transaction, apart from hollow ones, that any of these members holds. If there are several
 // such members, choose decides.
 func electFrom(lastPrimary string, members []Member) (chosen, problem string) {
@@ -180,10 +188,10 @@ func notRead(held Record, read []Member, members string) string {
 	return fmt.Sprintf("the data of the former primary %s was not read, and %s: %s; raise spec.replicas so that all are read, because one of them may have commits that are missing on the others", former, all, members)
 }
 
-// isWhole reports whether the member has everything that was ever acknowledged: it was the last primary. One that was being replaced must
-// have its volume again, and not an older copy of it: it has all of its own transactions that others have.
+// isWhole reports whether the member has everything that was ever acknowledged: it was the last primary, and is in no doubt. One that was
+// being replaced must have its volume again, and not an older copy of it: it has all of its own transactions that others have.
 func (r Record) isWhole(member Member, all []Member) bool {
-	if member.Name != r.lastPrimary() {
+	if member.Name != r.lastPrimary() || r.isInDoubt(member) {
 		return false
 	}
 	if r.FormerPrimary == "" {

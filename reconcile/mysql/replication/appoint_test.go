@@ -202,6 +202,67 @@ func TestDecideAdoptsWithoutTheFormerPrimaryOnlyWhatIsCertain(t *testing.T) {
 	})
 }
 
+// TestAnAdoptedMemberThatForgotDoesNotLead: the former primary's volume is lost, and the machine of the member that was chosen fails before
+// it has accepted that.
+func TestAnAdoptedMemberThatForgotDoesNotLead(t *testing.T) {
+	t.Parallel()
+	adopted := rec(5, 0, "db-2")
+	chosen := func(acks int, says ...saying) *story {
+		last := holding(rec(4, acks, "db-0", "db-1", "db-2"))
+		s := wanting(t, 3).scaled(3).older(0, 1, 2).hears(0, StateWaiting, fresh, holding(Record{})).hears(1, StateWaiting, last)
+		s.c.Record = adopted
+		return s.hears(2, StateWaiting, append([]saying{last}, says...)...)
+	}
+	more := func(s *story) *story {
+		return s.hears(1, StateWaiting, holding(rec(4, 2, "db-0", "db-1", "db-2")), has("A:1-12"))
+	}
+	for name, told := range map[string]struct {
+		story *story
+		asked int
+	}{
+		"nothing failed: it leads, and the others follow":                                        {chosen(1), 3},
+		"its machine failed after it had accepted that, and so had flushed its volume: it leads": {chosen(1, holding(adopted), wasPrimary, forgetfulMember), 3},
+		"the other one has every acknowledged commit, and it has all of them: it leads first":    {chosen(2, forgetfulMember), 1},
+		"it had forgotten before it was chosen, and the former primary's volume is there": {
+			chosen(1, forgetfulMember, has("A:1-12")).hears(0, StateWaiting, holding(rec(4, 1, "db-0", "db-1", "db-2")), wasPrimary), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Decide(told.story.c); len(got.Assignments) != told.asked || got.Assignments["db-2"].Role != RolePrimary {
+				t.Errorf("the operator decides %+v, and the note is %+v", got, got.Note)
+			}
+		})
+	}
+	for name, told := range map[string]*story{
+		"it may have been the only one with a commit": chosen(1, forgetfulMember),
+		"another one has more":                        more(chosen(2, forgetfulMember)),
+		"its mysqld starts":                           chosen(2).hears(2, StateStarting, holding(rec(4, 2, "db-0", "db-1", "db-2")), forgetfulMember),
+		"another one follows it already, so it was in no doubt when it was chosen": chosen(2, forgetfulMember).hears(1, StateWaiting, holding(adopted)),
+	} {
+		t.Run(name+": it waits for a user", func(t *testing.T) {
+			t.Parallel()
+			wantNote(t, told, ReasonPrimaryDataLost, true, "db-2 was chosen as the primary", "may be on the primary alone")
+			if got := Decide(told.c); len(got.Assignments) > 0 || !got.Record.Equal(adopted) {
+				t.Errorf("the operator decides %+v", got)
+			}
+			wantRecord(t, forcing(told, "db-1.5.1"), Record{Epoch: 6, Revision: 2, FormerPrimary: "db-2"})
+		})
+	}
+	t.Run("the note has a command for another one, and a user may also name the one that was chosen", func(t *testing.T) {
+		t.Parallel()
+		if note := Decide(more(chosen(2, forgetfulMember)).c).Note; note == nil || note.Force != "db-1.5.1" {
+			t.Errorf("the note is %+v", note)
+		}
+		wantRecord(t, forcing(chosen(1, forgetfulMember), "db-2.5.1"), Record{Epoch: 6, Revision: 2, FormerPrimary: "db-2"})
+	})
+	t.Run("the resource is applied once more: it does not count as the last primary", func(t *testing.T) {
+		t.Parallel()
+		s := chosen(1, forgetfulMember).hears(1, StateWaiting, holding(adopted))
+		s.c.Record = Record{}
+		wantNote(t, s, ReasonAdoptionBlocked, true, "db-2", "machines")
+	})
+}
+
 func TestDecideStandsStillWhenThePrimaryLacksWhatItMade(t *testing.T) {
 	t.Parallel()
 	is := func(uuid string) saying { return func(_ *testing.T, s *Status) { s.ServerUUID = uuid } }

@@ -243,6 +243,9 @@ func assignments(c Cluster) map[string]Assignment {
 	if primary.Status != nil {
 		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Lease: c.lease(), LeaseLasts: c.leaseLasts(), Silent: c.silent(), Members: c.Replicas}
 	}
+	if c.Record.isInDoubt(primary) {
+		return all // the others keep the record by which it was chosen
+	}
 	copied := donors(c)
 	for _, member := range c.replicas() {
 		if member.Status == nil || c.Record.before(member.held()) || !member.Status.keepsWhatIsForgotten(c.Record) {

@@ -105,7 +105,7 @@ func (c Cluster) mayContinue(member Member) bool {
 		return false
 	}
 	if c.Record.Primary != "" {
-		return !forgot(member, c.Record)
+		return !c.hasForgotten(member)
 	}
 	return c.Record.Acknowledges(member.Name) && !member.Status.IsForgetful
 }

@@ -20,7 +20,7 @@ func (c Cluster) primaryDataLost() (lost string, mayReplace bool) {
 		return "", false
 	case lostItsData(primary, c.Record):
 		return "member " + primary.Name + " is the primary on record but came back with an empty volume; the operator does not let it serve an empty database, and does not copy it to the others", true
-	case forgot(primary, c.Record):
+	case c.hasForgotten(primary):
 		return "member " + primary.Name + " was chosen as the primary, and its Pod or its machine failed before it could lead; it may have lost acknowledged commits", true
 	}
 	lacks, has := c.wentBack(primary)
@@ -150,6 +150,19 @@ func seconds(count int) time.Duration { return time.Duration(count) * time.Secon
 func forgot(primary Member, record Record) bool {
 	status := primary.Status
 	return status != nil && status.IsForgetful && status.Held.FormerPrimary != "" && status.Held.Epoch == record.Epoch && status.ForgotUnder == status.Held.Version()
+}
+
+// isInDoubt reports whether the primary may have lost something, and has accepted no record of this epoch. So it was chosen in an adoption:
+// other primaries have accepted a fence before.
+func (r Record) isInDoubt(primary Member) bool {
+	status := primary.Status
+	return status != nil && status.IsForgetful && status.Origin == OriginMember && status.Held.Epoch < r.Epoch
+}
+
+// hasForgotten reports whether the primary may have lost what it had when it was chosen. In an adoption, it may have been chosen although
+// it had lost something before: others showed that nothing was missing.
+func (c Cluster) hasForgotten(primary Member) bool {
+	return forgot(primary, c.Record) || c.Record.isInDoubt(primary) && !c.isElected(primary)
 }
 
 // lostItsData reports whether the primary's data is new although the Record says that it had data. InSync is empty only between the

@@ -99,7 +99,7 @@ func (w *world) decide(p *pass) {
 	}
 	if p.version == w.version {
 		w.note = p.decision.Note
-		if w.note != nil && w.note.Reason == ReasonPrimaryDataLost && !w.primaryLost {
+		if w.note != nil && w.note.Reason == ReasonPrimaryDataLost && !w.primaryLost && !w.named(w.record.Primary).vol.isForgetful {
 			w.violated("no primary has lost data: %s", w.note.Message)
 		}
 	}

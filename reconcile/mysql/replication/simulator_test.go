@@ -349,7 +349,7 @@ func (w *world) kubelet(m *simulated) {
 		w.say("%s: the Pod is at %s", m.name, m.address)
 	case m.pod && !m.agent.up && !m.fault.stands:
 		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock, since: w.clock, startingAt: w.clock, hearsAt: w.clock}
-		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, Protocol: Protocol}
+		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, IsForgetful: m.vol.isForgetful, ForgotUnder: m.vol.forgotUnder, Protocol: Protocol}
 	case m.pod && !m.sql.up && !m.isBroken && !m.fault.stands && w.mayStart(m):
 		w.say("%s: mysqld starts", m.name)
 		m.bootHeld()
@@ -561,12 +561,10 @@ func (w *world) loseVolume(m *simulated) {
 	m.address = ""
 }
 
-// oneIsLost reports whether the record relies on a member whose data is not all there, or a primary without its data is being replaced,
-// perhaps by an adoption, and the next one has not accepted that. If another member lost its data then, acknowledged commits could be lost.
+// oneIsLost reports whether the record relies on a member whose data is not all there, or a primary without its data is being replaced. If
+// another member lost its data then, acknowledged commits could be lost.
 func (w *world) oneIsLost() bool {
-	former, primary := w.record.FormerPrimary, w.named(w.record.Primary)
-	isChosen := former == "" && (primary == nil || primary.vol.role != RolePrimary)
-	if former != "" && !w.record.Acknowledges(former) || isChosen && w.primaryLost {
+	if former := w.record.FormerPrimary; former != "" && !w.record.Acknowledges(former) {
 		return true
 	}
 	return slices.ContainsFunc(w.members, func(m *simulated) bool { return m.isLost || m.vol.isForgetful && w.record.Allows(m.name) })
