@@ -89,6 +89,12 @@ func leases() []mutant {
 		{"a shorter lease is recorded than the primary has", file, "|| lease.Lasts > order.LeaseLasts {", "{"},
 		{"a lease becomes longer without a record", file, "next.LeaseLasts = max(next.LeaseLasts, c.wantedLease())", "next.LeaseLasts = max(next.LeaseLasts, 0)"},
 		{"a lease for fewer replicas keeps a stronger promise", "record.go", "if acks == 0 || acks > r.RequiredAcks {", "if acks == 0 {"},
+		{"a lease is too short for a blip that replaces nothing", file, "return max(least, c.Limits.Unreachable+evidenceAge)", "return max(least, c.Limits.Unreachable+0*evidenceAge)"},
+		{"a primary is silent since a replica looked, and not since its last packet", "ear.go", "now.Add(-channel.QuietFor)", "now"},
+		{"a pass waits for a primary that a replica heard a moment ago", "cluster/ask.go", "for !t.hearNothing(ctx, others) { //", "if !t.hearNothing(ctx, others) { //"},
+		{"each pass waits as long for a primary that did not answer", "cluster/ask.go", "\t\treturn promptly\n\t}\n\treturn atLeast", "\t\treturn atLeast\n\t}\n\treturn atLeast"},
+		{"a pass that takes long delays the end of a lease", "cluster/pace.go", "left-now.Sub(r.seen.answered))", "left-0*now.Sub(r.seen.answered))"},
+		{"a new primary forgets its source before it takes writes", "step.go", "case server.Channel.running() || server.Channel.unapplied(server.Executed):", "case server.Channel.running() || server.Channel.Configured && server.isClosed():"},
 		{"a primary that continues keeps its lease", "handover.go", "r.Primary, r.FormerPrimary, r.LeaseLasts = r.FormerPrimary, \"\", 0", "r.Primary, r.FormerPrimary = r.FormerPrimary, \"\""},
 	}
 }
@@ -111,7 +117,7 @@ func members() []mutant {
 	const file = "step.go"
 	return []mutant{
 		{"a primary opens after a restart without the operator", file, "case server.isClosed() && a.Boot != local.Boot && !local.Reopens():", never},
-		{"a new primary drops its relay log", file, "if server.Channel.running() || server.Channel.unapplied(server.Executed) {\n\t\treturn drain(server, StatePromoting)", "if server.Channel.running() {\n\t\treturn drain(server, StatePromoting)"},
+		{"a new primary drops its relay log", file, "case server.Channel.running() || server.Channel.unapplied(server.Executed):", "case server.Channel.running():"},
 		{"a new source replaces a relay log that is not applied", file, "case channel.unapplied(server.Executed) && channel.SQL == \"Yes\":\n\t\treturn Step{Verb: VerbNone", "case false:\n\t\treturn Step{Verb: VerbNone"},
 		{"a replica that may not acknowledge does", file, "case !a.Acknowledge && server.mayAcknowledge():", never},
 		{"a replica takes writes", file, "case !server.SuperReadOnly:\n\t\treturn catching", "case false:\n\t\treturn catching"},

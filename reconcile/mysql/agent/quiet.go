@@ -8,8 +8,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sockets"
 )
 
-// receiverSocket is the connection of mysqld's receiver, as far as the agent has found it. To find it means to list connections, which takes
-// milliseconds on a large machine. A look at one that is known takes microseconds.
+// receiverSocket is the connection of mysqld's receiver, as far as the agent has found it. To find it means to list connections, which
+// takes milliseconds on a large machine. A look at one that is known takes microseconds.
 type receiverSocket struct {
 	own, peer netip.AddrPort
 	// searched is when the agent last looked for it in vain.
