@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -90,7 +91,7 @@ func (r stoppedReceiver) since(start string, channel replication.Channel) time.D
 
 // receiverIn finds the connection of mysqld's receiver. isKnown is false if it may be another one.
 func receiverIn(channel replication.Channel) (found openReceiver, isKnown bool) {
-	source := channel.Source()
+	source := sourceOf(channel)
 	if !source.IsValid() || channel.IO != "Yes" || !channel.KnowsReceived {
 		return openReceiver{}, false
 	}
@@ -98,6 +99,12 @@ func receiverIn(channel replication.Channel) (found openReceiver, isKnown bool) 
 	all, now := connectionsTo(source)
 	one, isKnown := onlyOpen(all, append(own, ownSockets()...))
 	return openReceiver{one, now}, isKnown
+}
+
+// sourceOf is the address and the port of the source; not valid if it is unknown, or a name.
+func sourceOf(channel replication.Channel) netip.AddrPort {
+	source, _ := netip.ParseAddrPort(net.JoinHostPort(channel.SourceHost, strconv.Itoa(channel.SourcePort)))
+	return source
 }
 
 // connectionsTo lists the connections to a primary, and returns the time after that. It lists none if the kernel does not say.

@@ -26,7 +26,7 @@ func (s *receiverSocket) quietFor(now time.Time, channel replication.Channel) ti
 		*s = receiverSocket{}
 		return 0
 	}
-	if s.peer == channel.Source() {
+	if s.peer == sourceOf(channel) {
 		if quiet, isKnown := s.look(); isKnown {
 			return quiet
 		}

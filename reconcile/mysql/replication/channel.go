@@ -1,9 +1,6 @@
 package replication
 
-import (
-	"net/netip"
-	"time"
-)
+import "time"
 
 // Channel is the default replication channel, as SHOW REPLICA STATUS reports it.
 type Channel struct {
@@ -29,15 +26,6 @@ type Channel struct {
 	// RelayLogSpace is the size of the relay log, in bytes. WaitsForRoom means that the receiver waits until some of it is applied.
 	RelayLogSpace int64
 	WaitsForRoom  bool
-}
-
-// Source is the address and the port of the source; not valid if the source has a name.
-func (c Channel) Source() netip.AddrPort {
-	address, err := netip.ParseAddr(c.SourceHost)
-	if err != nil {
-		return netip.AddrPort{}
-	}
-	return netip.AddrPortFrom(address, uint16(c.SourcePort)) //nolint:gosec // mysqld knows no larger one
 }
 
 func (c Channel) running() bool {

@@ -15,10 +15,10 @@ func (w *world) limits() Limits {
 
 // lasts is how many seconds of the world a lease lasts.
 func (w *world) lasts(lease time.Duration) int {
-	switch lease {
-	case ShortLease:
+	if lease == ShortLease {
 		return w.shortLease
-	case LongLease:
+	}
+	if lease == LongLease {
 		return w.longLease
 	}
 	return w.longLease + 5

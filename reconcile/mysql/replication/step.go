@@ -237,10 +237,17 @@ func leadStep(a Assignment, local Observed) Step {
 		return writingOr(server, VerbStopEnforcingAcks, "lets commits return without acknowledgements")
 	case server.isClosed():
 		return openStep(a, local)
-	case server.Channel.Configured: // clients need not wait until the relay logs are deleted
-		return Step{Verb: VerbForgetSource, State: StateWriting, Message: "takes writes"}
 	}
-	return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes"}
+	return writing(server)
+}
+
+// writing is the step of a primary that takes writes. It removes its former source now: clients need not wait until relay logs are deleted.
+func writing(server Server) Step {
+	step := Step{Verb: VerbNone, State: StateWriting, Message: "takes writes"}
+	if server.Channel.Configured {
+		step.Verb = VerbForgetSource
+	}
+	return step
 }
 
 // drain ends a replication channel without losing a transaction: it stops receiving, applies everything that was received, and then stops
