@@ -38,7 +38,7 @@ func (a *Agent) verbs(ctx context.Context, step replication.Step, local replicat
 		replication.VerbStopReplica:        a.local.StopReplica,
 		replication.VerbStopReceiver:       a.local.StopReceiver,
 		replication.VerbApplyReceived:      a.applyReceived,
-		replication.VerbForgetSource:       a.local.ForgetSource,
+		replication.VerbForgetSource:       a.forgetSource,
 		replication.VerbStopEnforcingAcks:  a.local.StopEnforcingAcks,
 		replication.VerbStartAcknowledging: a.local.StartAcknowledging,
 		replication.VerbStopAcknowledging:  a.local.StopAcknowledging,
@@ -64,6 +64,13 @@ func (a *Agent) verbs(ctx context.Context, step replication.Step, local replicat
 			return err
 		},
 	}
+}
+
+// forgetSource must not take long: clients write meanwhile, and the loop must be able to stop that.
+func (a *Agent) forgetSource(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return a.local.ForgetSource(bounded)
 }
 
 // stopsReceiver reports whether a verb stops the receiver, and does not start it again.

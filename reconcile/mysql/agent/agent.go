@@ -331,7 +331,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	if observed.Server.Channel.IO == "Yes" {
 		a.heard = now
 	}
-	if observed.Server.Channel.Configured {
+	if a.kept.replicates(observed.Server.Channel) {
 		a.replicaStart = a.start
 	}
 	if observed.Server.Channel.Refused() {

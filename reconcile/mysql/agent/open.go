@@ -89,6 +89,11 @@ func (a *Agent) servesTail(server replication.Server) bool {
 	return mustWait && isHalfOpen && a.replicaStart != a.start && !a.barrier.isComplete(a.start, last.Record.RequiredAcks)
 }
 
+// replicates reports whether mysqld is a replica. A primary may take writes before it forgets its source.
+func (s state) replicates(channel replication.Channel) bool {
+	return channel.Configured && s.HeldRole == replication.RoleReplica && (channel.IO != "No" || channel.SQL != "No")
+}
+
 // replicated returns what waits until replicas have acknowledged everything that this primary has; nil if the record promises no copies.
 // The barrier continues after a wait that was too short, and ends with mysqld.
 func (a *Agent) replicated(ctx context.Context, local replication.Observed) func(context.Context) error {

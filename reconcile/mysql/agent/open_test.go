@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
@@ -41,6 +42,32 @@ func TestClientsOfAPrimaryThatWaitsForReplicas(t *testing.T) {
 		member.start, member.barrier, member.replicaStart = "two", test.barrier, test.replica
 		if got := member.servesTail(test.server); got != test.want {
 			t.Errorf("%s: %t, want %t", story, got, test.want)
+		}
+	}
+}
+
+// TestAPrimaryThatKeepsItsFormerSourceWasNoReplica: mysqld has crashed after its first writes, before it had forgotten its source. Clients
+// could read writes that no replica has.
+func TestAPrimaryThatKeepsItsFormerSourceWasNoReplica(t *testing.T) {
+	t.Parallel()
+	runs, stopped := replication.Channel{Configured: true, IO: "Yes", SQL: "Yes"}, replication.Channel{Configured: true, IO: "No", SQL: "No"}
+	for story, test := range map[string]struct {
+		role    replication.Role
+		channel replication.Channel
+		want    bool
+	}{
+		"a replica":                              {replication.RoleReplica, runs, true},
+		"a primary with a channel":               {replication.RolePrimary, stopped, false},
+		"a former primary with the same channel": {replication.RoleReplica, stopped, false},
+		"a primary":                              {replication.RolePrimary, replication.Channel{IO: "No", SQL: "No"}, false},
+	} {
+		member := newAgent(t, newLayout(t), state{Data: replication.OriginMember, HeldRole: test.role})
+		member.start = "two"
+		var observed mysqld.Observed
+		observed.Server.Channel = test.channel
+		member.localView(observed)
+		if (member.replicaStart == "two") != test.want {
+			t.Errorf("%s was a replica since it started: %t", story, !test.want)
 		}
 	}
 }
