@@ -51,7 +51,7 @@ func (s *receiverSocket) look() (quiet time.Duration, isKnown bool) {
 	return found.QuietFor, err == nil
 }
 
-// isQuiet reports whether heartbeats are missing since a short while.
+// isQuiet reports whether heartbeats have been missing for a short while.
 func (s *receiverSocket) isQuiet() bool {
 	quiet, isKnown := s.look()
 	return isKnown && isRestless(quiet)

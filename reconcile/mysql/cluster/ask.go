@@ -94,7 +94,7 @@ func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
 	case <-time.After(promptly):
 	}
 	go func() {
-		for !t.hearNothing(ctx, others) { // one may hear nothing since a moment
+		for !t.hearNothing(ctx, others) { // one may have lost it just now
 			select {
 			case <-time.After(promptly):
 			case <-ctx.Done():
@@ -112,6 +112,7 @@ func (t targets) askPrimary(ctx context.Context, members []replication.Member) {
 
 // hearNothing asks whether replicas in sync answer, and none of those gets anything from the primary.
 func (t targets) hearNothing(ctx context.Context, members []replication.Member) bool {
+	members = slices.Clone(members) // an answer of before says nothing of a member that does not answer now
 	t.limit = shorter(t.limit, func(string) bool { return true })
 	t.askOthers(ctx, members)
 	return replication.HearNothing(members, t.inSync)

@@ -78,6 +78,8 @@ type slowAgent struct {
 	report replication.Status
 	// deafAt is when it has got nothing for so long that it says so; zero for never.
 	deafAt time.Time
+	// goneAt is when it answers no more; zero for never.
+	goneAt time.Time
 }
 
 func (s slowAgents) Status(ctx context.Context, target agent.Target) (replication.Status, error) {
@@ -87,6 +89,10 @@ func (s slowAgents) Status(ctx context.Context, target agent.Target) (replicatio
 	case <-time.After(s[target.Address].after):
 	}
 	report := s[target.Address].report
+	if goneAt := s[target.Address].goneAt; !goneAt.IsZero() && !time.Now().Before(goneAt) {
+		<-ctx.Done()
+		return replication.Status{}, ctx.Err()
+	}
 	if deafAt := s[target.Address].deafAt; !deafAt.IsZero() && !time.Now().Before(deafAt) {
 		report.SourceSilentFor = replication.AlarmAfter
 	}
@@ -250,4 +256,19 @@ func TestAPrimaryIsUnheardSinceItWasFirstAsked(t *testing.T) {
 	}
 	is("it answers again", passes(true), 0)
 	is("one question later", passes(false), 0)
+}
+
+// TestAReplicaThatAnswersNoMoreDoesNotProlongAPass: what it said before counts no more.
+func TestAReplicaThatAnswersNoMoreDoesNotProlongAPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		agents := slowAgents{"10.0.0.1": {after: time.Hour}, "10.0.0.2": {goneAt: began.Add(promptly + 1)}, "10.0.0.3": {report: replication.Status{SourceSilentFor: replication.AlarmAfter}}}
+		members := []replication.Member{{Name: "db-0", Pod: true}, {Name: "db-1", Pod: true}, {Name: "db-2", Pod: true}}
+		all := targets{agents: agents, primary: "db-0", addresses: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, inSync: []string{"db-0", "db-1", "db-2"}, limit: func(string) time.Duration { return agentTimeout }, least: atLeast}
+		all.askPrimary(t.Context(), members)
+		if took, want := time.Since(began), 2*promptly+agentTimeout/4; took != want {
+			t.Errorf("the pass waited %s, want %s", took, want)
+		}
+	})
 }

@@ -7,6 +7,8 @@ import "time"
 type Ear struct {
 	got   Received
 	since time.Time
+	// looked is the time of the last look.
+	looked time.Time
 }
 
 // Received is how much a receiver has got. It changes with everything that arrives.
@@ -25,9 +27,20 @@ func (e Ear) Observe(now time.Time, channel Channel) Ear {
 	got := channel.Received
 	e.got.RelayLogSpace = min(e.got.RelayLogSpace, got.RelayLogSpace)
 	if channel.IO == "No" || !channel.KnowsReceived || e.since.IsZero() || got != e.got {
-		return Ear{got, now.Add(-channel.QuietFor)}
+		return Ear{got: got, since: e.notBefore(got, now.Add(-channel.QuietFor)), looked: now}
 	}
+	e.looked = now
 	return e
+}
+
+// notBefore is when something has arrived last, which is after the last look if mysqld has read something since. The kernel may have been
+// asked about a connection of another client.
+func (e Ear) notBefore(got Received, heard time.Time) time.Time {
+	got.RelayLogSpace = e.got.RelayLogSpace // it also grows when mysqld begins another file
+	if got != e.got && heard.Before(e.looked) {
+		return e.looked
+	}
+	return heard
 }
 
 // SilentFor is for how long nothing has arrived; 0 if that is not known.

@@ -45,6 +45,11 @@ func TestAnEarKnowsHowLongItsSourceIsSilent(t *testing.T) {
 	if got := ear.Observe(now, channel).SilentFor(now); got != channel.QuietFor {
 		t.Errorf("the machine got the last packet %s ago, and the source is silent for %s", channel.QuietFor, got)
 	}
+	now, channel = at(50, 14, 900, "Yes")
+	channel.QuietFor = time.Minute
+	if got := ear.Observe(began.Add(49*time.Second), channelAt(at(49, 9, 900, "Yes"))).Observe(now, channel).SilentFor(now); got != time.Second {
+		t.Errorf("heartbeats have arrived since the look a second ago, and the source is silent for %s", got)
+	}
 	now, channel = at(0, 7, 100, "Yes")
 	channel.KnowsReceived = false
 	deaf := Ear{}.Observe(now, channel).Observe(now.Add(time.Hour), channel)
@@ -52,3 +57,5 @@ func TestAnEarKnowsHowLongItsSourceIsSilent(t *testing.T) {
 		t.Errorf("heartbeats are not known, and the source is silent for %s", got)
 	}
 }
+
+func channelAt(_ time.Time, channel Channel) Channel { return channel }
