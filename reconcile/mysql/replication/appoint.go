@@ -118,6 +118,9 @@ func elect(held Record, former []Member, leftBehind []string) (string, string) {
 // isElected reports whether a primary that is in doubt could be chosen once more. Members keep the record by which it was chosen: they are
 // assigned nothing meanwhile (assignments). If they have accepted the next one, it was in no doubt when it was chosen.
 func (c Cluster) isElected(primary Member) bool {
+	if len(c.silentWithOlderData(true)) > 0 {
+		return false // it may hold a later record than all others, or what the primary has forgotten
+	}
 	former := c.formerMembers()
 	_, problem := elect(newestHeld(c.Members), former, c.silentWithOlderData(false))
 	return problem == "" && primary.HasReported() && primary.Status.Received.Contains(worthHaving(former))

@@ -255,6 +255,25 @@ func TestAnAdoptedMemberThatForgotDoesNotLead(t *testing.T) {
 		}
 		wantRecord(t, forcing(chosen(1, forgetfulMember), "db-2.5.1"), Record{Epoch: 6, Revision: 2, FormerPrimary: "db-2"})
 	})
+	t.Run("it does not answer for a moment: the others are assigned nothing meanwhile, and it leads afterwards", func(t *testing.T) {
+		t.Parallel()
+		if got := Decide(chosen(2, forgetfulMember).silent(2).c); len(got.Assignments) > 0 || !got.Record.Equal(adopted) {
+			t.Errorf("the operator decides %+v", got)
+		}
+	})
+	t.Run("a member with a later record does not answer: only that one has the latest commit", func(t *testing.T) {
+		t.Parallel()
+		last, later := holding(rec(4, 2, "db-0", "db-1", "db-2")), holding(rec(5, 1, "db-0", "db-3"))
+		s := wanting(t, 4).scaled(4).older(0, 1, 2, 3).hears(0, StateWaiting, fresh, holding(Record{}))
+		s = s.hears(1, StateWaiting, last).hears(2, StateWaiting, last, forgetfulMember).hears(3, StateWaiting, later, has("A:1-12"))
+		s.c.Record = rec(6, 0, "db-2")
+		for _, what := range []string{"it answers", "it does not answer"} {
+			if got := Decide(s.c); len(got.Assignments) > 0 || got.Note == nil || got.Note.Reason != ReasonPrimaryDataLost {
+				t.Errorf("%s: the operator decides %+v", what, got)
+			}
+			s.silent(3)
+		}
+	})
 	t.Run("the resource is applied once more: it does not count as the last primary", func(t *testing.T) {
 		t.Parallel()
 		s := chosen(1, forgetfulMember).hears(1, StateWaiting, holding(adopted))

@@ -243,7 +243,7 @@ func assignments(c Cluster) map[string]Assignment {
 	if primary.Status != nil {
 		all[primary.Name] = Assignment{Protocol: Protocol, Cluster: c.UID, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Lease: c.lease(), LeaseLasts: c.leaseLasts(), Silent: c.silent(), Members: c.Replicas}
 	}
-	if c.Record.isInDoubt(primary) {
+	if c.Record.isInDoubt(primary) || c.mayBeInDoubt(primary) {
 		return all // the others keep the record by which it was chosen
 	}
 	copied := donors(c)

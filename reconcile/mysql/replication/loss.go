@@ -159,6 +159,12 @@ func (r Record) isInDoubt(primary Member) bool {
 	return status != nil && status.IsForgetful && status.Origin == OriginMember && status.Held.Epoch < r.Epoch
 }
 
+// mayBeInDoubt reports whether a primary that does not answer may be in doubt: no member that answers has accepted a record of this epoch.
+func (c Cluster) mayBeInDoubt(primary Member) bool {
+	isKnown := slices.ContainsFunc(c.Members, func(member Member) bool { return member.held().Epoch >= c.Record.Epoch })
+	return primary.Status == nil && len(c.Record.InSync) > 0 && !isKnown
+}
+
 // hasForgotten reports whether the primary may have lost what it had when it was chosen. In an adoption, it may have been chosen although
 // it had lost something before: others showed that nothing was missing.
 func (c Cluster) hasForgotten(primary Member) bool {
