@@ -55,7 +55,7 @@ func (r passResult) status() v1.MySQLClusterStatus {
 func setRecord(status *v1.MySQLClusterStatus, record replication.Record) {
 	status.Primary, status.FormerPrimary, status.Epoch, status.Revision = record.Primary, record.FormerPrimary, record.Epoch, record.Revision
 	status.InSync, status.Joining, status.ForcedEpoch = record.InSync, record.Joining, record.ForcedEpoch
-	status.RequiredAcks, status.LeaseMilliseconds = int32(record.RequiredAcks), int32(record.LeaseLasts.Milliseconds()) //nolint:gosec // a number of members, and some seconds
+	status.RequiredAcks, status.LeaseMilliseconds = int32(record.RequiredAcks), int32(record.LeaseLasts.Milliseconds()) //nolint:gosec // a number of members, and about an hour at most
 }
 
 // previousStatus returns the status with everything that stays the same until the operator observes otherwise.
