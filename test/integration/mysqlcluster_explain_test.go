@@ -44,7 +44,7 @@ func TestMySQLClusterExplained(t *testing.T) {
 	}
 	says(t, away.Members[0].Unreachable, "ask the agent of db-0")
 	says(t, away.Next.Command, "annotate mysqlcluster db", "replace-primary=db-0.1.")
-	says(t, away.Takeover.UntilThen, "its lease of 3 seconds must end")
+	says(t, away.Takeover.UntilThen, "its lease of 2.5s must end")
 	says(t, away.Takeover.Loses, "no acknowledged commit", "db-0 does not say whether it has others")
 	says(t, text(t, away.Unknown), "for how long db-0 has not answered the operator")
 	s.node.cutOff("db-0", false)
