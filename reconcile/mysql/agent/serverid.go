@@ -27,8 +27,8 @@ func chooseServerID(layout Layout, ordinal int, tell io.Writer) (uint32, error) 
 const ordinalBits = 5
 
 // keepServerID returns the member's server_id, which must differ between all servers that ever replicate from each other (manual,
-// "server_id"). It is chosen once. A server treats transactions with its own server_id as its own and applies none of them, also when
-// binary logs come back from an archive or from another cluster's member.
+// "server_id"). It is chosen once. A replica outside of the cluster applies no transactions with its own server_id, unless it sets
+// replicate_same_server_id as members do.
 func keepServerID(layout Layout, ordinal int) (uint32, error) {
 	kept, _, err := loadState(layout.stateFile())
 	if err != nil {

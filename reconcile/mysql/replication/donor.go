@@ -15,8 +15,6 @@ import (
 //     primary needs that, too. The donor itself need not have it.
 //   - The member can follow the primary afterwards: the donor has executed all that the primary has purged. What the donor has only
 //     received is not in a copy, and comes from the primary later.
-//   - The donor has executed everything that the primary got from other members. The member itself may have made some of it in an earlier
-//     life, and a receiver drops events of its own server_id.
 //   - The donor has nothing that the primary does not have, or a copy would spread that. Hollow transactions count as well: only the
 //     member that made them can tell that they are hollow.
 //   - No rows are missing in the donor. A copy shows only which of its own tables are not InnoDB.
@@ -44,7 +42,7 @@ type SeenDonor struct {
 // Problem says why a member of this MySQL version must not copy the donor; empty if it may. The agent looked at the primary, then at the
 // donor, and then at the primary again.
 func (d Donor) Problem(version string, before Source, seen SeenDonor, after Source) string {
-	missing := after.Purged.Union(before.Executed.WithoutServer(before.ServerUUID)).Subtract(seen.Executed)
+	missing := after.Purged.Subtract(seen.Executed)
 	alone := Errant(seen.Executed.Union(seen.Pending), after).Subtract(after.Pending)
 	switch {
 	case seen.Host != d.Host || seen.ServerUUID != d.UUID:

@@ -167,7 +167,7 @@ func TestWhatAnAgentSeesOfADonor(t *testing.T) {
 		"another release of MySQL":                      {func(_ *testing.T, l *looks) { l.seen.Version = "8.4.7" }, "runs MySQL"},
 		"another server leads at the primary's address": {func(_ *testing.T, l *looks) { l.after.ServerUUID = uuidB }, "replaced"},
 		"the primary has purged what it lacks":          {func(t *testing.T, l *looks) { t.Helper(); l.after.Purged = gtids(t, "A:1-21") }, "could not send again"},
-		"it lacks what another member made":             {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-20,B:1-2") }, "could not send again"},
+		"it lacks what another member made":             {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-20,B:1-2") }, ""},
 		"it has what the primary does not have":         {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-20,B:1-4") }, "does not have"},
 		"a client writes there":                         {func(t *testing.T, l *looks) { t.Helper(); l.seen.Pending = gtids(t, "B:4") }, "does not have"},
 		"it has what the primary has in progress": {func(t *testing.T, l *looks) {

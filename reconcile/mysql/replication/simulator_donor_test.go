@@ -41,7 +41,7 @@ func (w *world) clone(m *simulated) {
 	w.newUUID(m)
 	kept := volume{
 		made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last, replaced: m.vol.replaced,
-		hasLed: m.vol.hasLed, serverID: m.vol.serverID, executed: m.vol.executed, binlog: m.vol.binlog,
+		hasLed: m.vol.hasLed, executed: m.vol.executed, binlog: m.vol.binlog,
 	}
 	if order.Donor != nil {
 		kept.copiedFrom = order.Donor.UUID

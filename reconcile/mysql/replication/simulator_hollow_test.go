@@ -17,7 +17,7 @@ func (w *world) flush(m *simulated) {
 	n := len(w.ledger)
 	w.say("%s: flush, transaction %d", m.name, n)
 	w.counts[m.uuid]++
-	w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid], m.vol.serverID})
+	w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid]})
 	w.hollow.add(n)
 	m.vol.binlog = append(m.vol.binlog, n)
 	m.commit(n)

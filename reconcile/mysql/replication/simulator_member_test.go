@@ -79,9 +79,7 @@ type volume struct {
 	forgotUnder Version
 	// hasLed means that it was the primary, and has followed no other since.
 	hasLed bool
-	// serverID is its server_id, which a copy does not change. copiedFrom is the server_uuid of the replica that it is a copy of, until it
-	// follows its primary.
-	serverID   string
+	// copiedFrom is the server_uuid of the replica that it is a copy of, until it follows its primary.
 	copiedFrom string
 }
 
@@ -219,7 +217,7 @@ func (m *simulated) commit(n int) {
 func (m *simulated) boot() {
 	m.recover()
 	if !m.vol.made {
-		m.vol.made, m.vol.origin, m.vol.serverID = true, OriginFresh, m.uuid
+		m.vol.made, m.vol.origin = true, OriginFresh
 	}
 	m.sql = server{up: true, readOnly: true, start: m.sql.start + 1}
 }

@@ -51,6 +51,9 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		{"relay_log", "relay"},
 		// Relay logs may hold acknowledged transactions that are applied nowhere else: mysqld must never discard them at start.
 		{"relay_log_recovery", "OFF"},
+		// A former primary receives transactions again that it made itself and has lost, or cut off its binary log. By default a receiver
+		// drops those with its own server_id without an error. GTIDs already keep a transaction from being applied twice.
+		{"replicate_same_server_id", "ON"},
 		{"read_only", "ON"},
 		{"super_read_only", "ON"},
 		{"skip_replica_start", "ON"},

@@ -84,6 +84,7 @@ func TestConfigKeepsWhatSafetyRestsOn(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"super_read_only": "ON", "read_only": "ON", "skip_replica_start": "ON", "gtid_mode": "ON", "enforce_gtid_consistency": "ON", "relay_log_recovery": "OFF",
+		"replicate_same_server_id":     "ON",
 		"rpl_semi_sync_source_enabled": "OFF", "rpl_semi_sync_replica_enabled": "OFF", "rpl_semi_sync_source_wait_point": "AFTER_SYNC",
 		"rpl_semi_sync_source_timeout": "4294967295", "rpl_semi_sync_source_wait_no_replica": "ON", "persisted_globals_load": "OFF", "secure_file_priv": "NULL",
 		"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1", "binlog_error_action": "ABORT_SERVER",
