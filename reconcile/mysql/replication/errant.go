@@ -26,6 +26,15 @@ func Errant(has GTIDSet, source Source) GTIDSet {
 	return has.Subtract(source.Executed).WithoutServer(source.ServerUUID)
 }
 
+// Shared returns the transactions that the member made itself, for example as a former primary, and that its primary has, too: they are no
+// errant ones. If the primary was not seen now, the result of the last look stays valid.
+func (l Observed) Shared(last GTIDSet) GTIDSet {
+	if !l.sourceObserved() {
+		return last
+	}
+	return l.Source.Executed.OfServer(l.Server.ServerUUID).Both(l.Server.Executed.Union(l.Server.Channel.Retrieved))
+}
+
 func errantMessage(errant GTIDSet, primary string) string {
 	return fmt.Sprintf("has %d transactions that the primary %s does not have: %s; it serves no clients until that is resolved", errant.Count(), primary, errant)
 }

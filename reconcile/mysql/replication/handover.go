@@ -135,11 +135,11 @@ func (c Cluster) holdsStart() bool {
 	return candidate.Status.Received.Subtract(candidate.Status.Executed).Count() <= mostUnapplied
 }
 
-// ownAmong explains that a member alone has transactions that were made on it, which would spread if it took over; empty if none has. Its
-// agent may still have to judge whether they change a row.
+// ownAmong explains that a member alone has transactions that were made on it, which would spread if it took over; empty if none has. What
+// the primary had, too, may spread. The member's agent may still have to judge whether the others change a row.
 func ownAmong(members []Member) string {
 	for _, member := range members {
-		own := worthHaving([]Member{member}).OfServer(member.Status.ServerUUID)
+		own := worthHaving([]Member{member}).OfServer(member.Status.ServerUUID).Subtract(member.Status.Shared)
 		for _, other := range members {
 			if other.Name != member.Name {
 				own = own.Subtract(other.Status.Received)

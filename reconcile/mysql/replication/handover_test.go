@@ -163,6 +163,13 @@ func TestDecideDoesNotGuessWhoHasEverything(t *testing.T) {
 		wantRecord(t, s.hears(2, StateCatchingUp, stopped(under), has("A:1-10,B:1"), is, hollow),
 			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: []string{"db-1", "db-2"}, RequiredAcks: 1})
 	})
+	t.Run("a former primary alone has what it made, and the primary had it, too", func(t *testing.T) {
+		t.Parallel()
+		is := func(t *testing.T, s *Status) { t.Helper(); s.ServerUUID, s.Shared = uuidB, gtids(t, "B:1") }
+		s := fenced(t, 3, 1).hears(2, StateCatchingUp, stopped(under), has("A:1-10,B:1"), is)
+		wantRecord(t, s, Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: []string{"db-1", "db-2"}})
+		wantNote(t, s.hears(2, StateCatchingUp, stopped(under), has("A:1-10,B:1-2"), is), ReasonReplacingPrimary, true, "db-2 alone has 1 transactions")
+	})
 	t.Run("the members have diverged", func(t *testing.T) {
 		t.Parallel()
 		s := fenced(t, 3, 1).hears(2, StateCatchingUp, stopped(under), has("A:1-9,B:1"))

@@ -237,6 +237,8 @@ type Status struct {
 	// Hollow are transactions that the member made, that are missing on the primary, and that change no row (hollow.go). While the member
 	// knows no primary, they are its own latest hollow ones.
 	Hollow GTIDSet `json:"hollow,omitzero"`
+	// Shared are the transactions that the member made itself and its primary had at the member's last look at it.
+	Shared GTIDSet `json:"shared,omitzero"`
 	// Writable reports whether clients can write here: super_read_only is off.
 	Writable bool `json:"writable"`
 	// AcksEnforced is how many acknowledgements commits on this member certainly wait for until the next report, unless Assignment requires
