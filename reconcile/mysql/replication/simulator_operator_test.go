@@ -326,7 +326,7 @@ func (w *world) settle() {
 		if n == repair {
 			w.repair()
 		}
-		if n == 300 && w.ranOn && w.primaryLost { // a user gave up one primary and lost the next: perhaps only force helps
+		if n == 300 && w.primaryLost && (w.ranOn || w.haveDiverged()) { // perhaps only force helps
 			w.surrender.isLikely = true
 		}
 		w.round()
@@ -407,15 +407,31 @@ func (w *world) repair() {
 	}
 }
 
-// rebuild gives errant members new volumes after a primary was replaced: they have what it did not get acknowledged, and were not read.
+// haveDiverged reports whether no member in sync that still has its data has everything that the others have.
+func (w *world) haveDiverged() bool {
+	var all transactions
+	var members []*simulated
+	for _, m := range w.members {
+		if w.record.Acknowledges(m.name) && !m.isLost && m.name != w.record.lastPrimary() {
+			members, all = append(members, m), all.union(m.vol.has())
+		}
+	}
+	return !slices.ContainsFunc(members, func(m *simulated) bool { return all.without(m.vol.has()).empty() })
+}
+
+// rebuild gives errant members new volumes after a primary was replaced: they have what it did not get acknowledged, and were not read. A
+// member in sync is rebuilt only if the former primary ran on, and sent that after the member was read.
 func (w *world) rebuild() {
 	primary := w.named(w.record.Primary)
 	for _, m := range w.members {
-		if !w.isReplaced || primary == nil || m.agent.status.State != StateErrant || w.record.Acknowledges(m.name) || !w.surrender.isLikely && w.madeAll(m, primary) {
-			continue
+		switch {
+		case !w.isReplaced || primary == nil || m.agent.status.State != StateErrant || !w.surrender.isLikely && w.madeAll(m, primary):
+		case !w.record.Acknowledges(m.name):
+			w.say("%s: a user rebuilds it", m.name)
+			m.loseData(w.life)
+		case w.ranOn:
+			w.loseVolume(m)
 		}
-		w.say("%s: a user rebuilds it", m.name)
-		m.loseData(w.life)
 	}
 }
 
