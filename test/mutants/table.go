@@ -67,6 +67,7 @@ func takeovers() []mutant {
 		{"a member that has forgotten is a witness", file, "&& member.Status.Origin == OriginMember && !member.Status.IsForgetful {", "&& member.Status.Origin == OriginMember {"},
 		{"a lost primary counts as in sync", file, "decision.Record.InSync = removed(decision.Record.InSync, c.Record.Primary)", "decision.Record.InSync = removed(decision.Record.InSync, \"\")"},
 		{"what one member alone has made spreads", file, "if len(members) > 1 && !own.Empty() {", neverSo},
+		{"what scaling in has removed does not come back to be read", file, "scale = max(scale, member.Ordinal+1)", "continue"},
 		{"what a former primary made keeps it from taking over", file, ".Subtract(member.Status.Shared)", ""},
 		{"what the primary lacks counts as shared", "errant.go", "return l.Source.Executed.OfServer(l.Server.ServerUUID).Both(", "return l.Server.Executed.OfServer(l.Server.ServerUUID).Union("},
 		{"a member is chosen that lacks something", "appoint.go", "if member.Status.Received.Contains(all) {\n\t\t\tholders", "if !all.Empty() {\n\t\t\tholders"},

@@ -187,6 +187,9 @@ func decide(c Cluster) Decision {
 	}
 	var note *Note
 	decision.Scale, note = scale(c)
+	if decision.Note != nil { // the primary is down, and no other member can take over
+		decision.Scale = max(decision.Scale, c.scaleToAnswer())
+	}
 	decision.Assignments, decision.Matching = wanted, matching(c)
 	decision.Note = cmp.Or(decision.Note, note, memberWarnings(c))
 	return decision

@@ -159,17 +159,17 @@ func TestWhatAnAgentSeesOfADonor(t *testing.T) {
 		change func(t *testing.T, l *looks)
 		want   string // empty for no problem
 	}{
-		"a replica that is behind":                      {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-15,B:1-3") }, ""},
-		"one that is ahead of the first look":           {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-30,B:1-3") }, ""},
-		"another member has its address":                {func(_ *testing.T, l *looks) { l.seen.Host = "db-3.pods" }, "another address"},
-		"its data was replaced":                         {func(_ *testing.T, l *looks) { l.seen.ServerUUID = uuidA }, "another address"},
-		"it has become the primary":                     {func(_ *testing.T, l *looks) { l.seen.Primary = true }, "takes writes"},
-		"another release of MySQL":                      {func(_ *testing.T, l *looks) { l.seen.Version = "8.4.7" }, "runs MySQL"},
-		"another server leads at the primary's address": {func(_ *testing.T, l *looks) { l.after.ServerUUID = uuidB }, "replaced"},
-		"the primary has purged what it lacks":          {func(t *testing.T, l *looks) { t.Helper(); l.after.Purged = gtids(t, "A:1-21") }, "could not send again"},
-		"it lacks what another member made":             {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-20,B:1-2") }, ""},
-		"it has what the primary does not have":         {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-20,B:1-4") }, "does not have"},
-		"a client writes there":                         {func(t *testing.T, l *looks) { t.Helper(); l.seen.Pending = gtids(t, "B:4") }, "does not have"},
+		"a replica that is behind":                                              {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-15,B:1-3") }, ""},
+		"one that is ahead of the first look":                                   {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-30,B:1-3") }, ""},
+		"another member has its address":                                        {func(_ *testing.T, l *looks) { l.seen.Host = "db-3.pods" }, "another address"},
+		"its data was replaced":                                                 {func(_ *testing.T, l *looks) { l.seen.ServerUUID = uuidA }, "another address"},
+		"it has become the primary":                                             {func(_ *testing.T, l *looks) { l.seen.Primary = true }, "takes writes"},
+		"another release of MySQL":                                              {func(_ *testing.T, l *looks) { l.seen.Version = "8.4.7" }, "runs MySQL"},
+		"another server leads at the primary's address":                         {func(_ *testing.T, l *looks) { l.after.ServerUUID = uuidB }, "replaced"},
+		"the primary has purged what it lacks":                                  {func(t *testing.T, l *looks) { t.Helper(); l.after.Purged = gtids(t, "A:1-21") }, "could not send again"},
+		"it lacks what another member made, which comes from the primary later": {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-20,B:1-2") }, ""},
+		"it has what the primary does not have":                                 {func(t *testing.T, l *looks) { t.Helper(); l.seen.Executed = gtids(t, "A:1-20,B:1-4") }, "does not have"},
+		"a client writes there":                                                 {func(t *testing.T, l *looks) { t.Helper(); l.seen.Pending = gtids(t, "B:4") }, "does not have"},
 		"it has what the primary has in progress": {func(t *testing.T, l *looks) {
 			t.Helper()
 			l.seen.Executed, l.after.Pending = gtids(t, "A:1-20,B:1-4"), gtids(t, "B:4")

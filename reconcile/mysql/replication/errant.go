@@ -26,8 +26,8 @@ func Errant(has GTIDSet, source Source) GTIDSet {
 	return has.Subtract(source.Executed).WithoutServer(source.ServerUUID)
 }
 
-// Shared returns the transactions that the member made itself, for example as a former primary, and that its primary has, too: they are no
-// errant ones. If the primary was not seen now, the result of the last look stays valid.
+// Shared returns the transactions that the member made itself, for example as a former primary, and that its primary also has, so they are
+// not errant. If the primary was not seen now, the result of the last look stays valid.
 func (l Observed) Shared(last GTIDSet) GTIDSet {
 	if !l.sourceObserved() {
 		return last

@@ -23,7 +23,7 @@ import (
 
 // replacePrimary begins to replace a primary that has lost its data, if enough members answer. why says what it has lost.
 func (c Cluster) replacePrimary(decision Decision, why string) Decision {
-	decision.Scale = max(c.Scale, c.Replicas) // a user may bring members back that must answer
+	decision.Scale = c.scaleToAnswer()
 	if _, problem := c.whyNotReplaced(); problem != "" && !c.mayForce() {
 		decision.Note = c.withForce(&Note{Reason: ReasonPrimaryDataLost, Message: why + "; no replica takes over: " + problem, Blocked: true})
 		return decision
@@ -59,6 +59,21 @@ func (c Cluster) replaceDown(decision Decision) Decision {
 		return decision
 	}
 	return c.fence(decision, cmp.Or(down, gone+", and a user asked for it"))
+}
+
+// scaleToAnswer is how many members the StatefulSet has while the primary is down or being replaced. A user may bring members back that
+// must answer. If scaling in has just removed members in sync, and the others that answer are too few, the operator brings them back.
+func (c Cluster) scaleToAnswer() int {
+	scale, others := max(c.Scale, c.Replicas), removed(c.Record.InSync, c.Record.lastPrimary())
+	if c.tooFew(c.witnesses(answers)) == "" || len(others) < c.Record.witnessesNeeded() {
+		return scale
+	}
+	for _, member := range c.Members {
+		if c.Record.Acknowledges(member.Name) {
+			scale = max(scale, member.Ordinal+1)
+		}
+	}
+	return scale
 }
 
 // whyNotNow returns why no replica takes over now from a primary that is down; empty if one does. A primary that is only gone may be
@@ -136,7 +151,7 @@ func (c Cluster) holdsStart() bool {
 }
 
 // ownAmong explains that a member alone has transactions that were made on it, which would spread if it took over; empty if none has. What
-// the primary had, too, may spread. The member's agent may still have to judge whether the others change a row.
+// its primary also had may spread. Its agent may still have to judge whether the rest changes a row.
 func ownAmong(members []Member) string {
 	for _, member := range members {
 		own := worthHaving([]Member{member}).OfServer(member.Status.ServerUUID).Subtract(member.Status.Shared)
@@ -184,7 +199,7 @@ func (c Cluster) tooFew(witnesses []Member) string {
 
 // handOver fences the members and chooses the new primary.
 func handOver(c Cluster) Decision {
-	decision := Decision{Record: c.Record, Scale: max(c.Scale, c.Replicas)}
+	decision := Decision{Record: c.Record, Scale: c.scaleToAnswer()}
 	if name := c.heldLater(); name != "" {
 		member, _ := c.member(name)
 		decision.Note = heldLaterNote(member, c.Record)

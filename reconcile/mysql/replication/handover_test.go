@@ -178,6 +178,40 @@ func TestDecideDoesNotGuessWhoHasEverything(t *testing.T) {
 	})
 }
 
+// TestDecideBringsBackWhatScalingInRemoved: the primary fails while scaling in removes the Pod of db-2, which may have acknowledged commits
+// that db-1 does not have.
+func TestDecideBringsBackWhatScalingInRemoved(t *testing.T) {
+	t.Parallel()
+	leaving := func(s *story) *story {
+		s.c.Replicas, s.c.Scale = 2, 2
+		s.c.Members[2].Pod, s.c.Members[2].Status = false, nil
+		return s
+	}
+	for name, test := range map[string]struct {
+		story *story
+		want  int
+	}{
+		"the primary has lost its data":                {leaving(lostPrimary(t, 3, 1)), 3},
+		"its mysqld is down":                           {leaving(downPrimary(t, 3, 1)), 3},
+		"its successor is being chosen":                {leaving(fenced(t, 3, 1)), 3},
+		"the member is back":                           {leaving(fenced(t, 3, 1)).scaled(3), 3},
+		"the others suffice: all of them acknowledged": {leaving(fenced(t, 3, 2)), 2},
+		"the member was not in sync":                   {leaving(fenced(t, 3, 1)).with(func(c *Cluster) { c.Record.InSync = []string{"db-1"} }), 2},
+		"the user wants more members":                  {fenced(t, 3, 1).with(func(c *Cluster) { c.Replicas = 4 }), 4},
+		"its volume fails while it takes writes":       {leaving(onVolumes(t, 3, 1, failingFor(FailingAfter))), 3},
+		"nothing has failed":                           {leaving(healthy(t, 3, 1)), 2},
+		"the primary did not answer once":              {leaving(healthy(t, 3, 1)).silent(0), 2},
+		"the primary starts again":                     {leaving(healthy(t, 3, 1)).hears(0, StateStarting, wasPrimary), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Decide(test.story.c).Scale; got != test.want {
+				t.Errorf("the StatefulSet has %d members, want %d", got, test.want)
+			}
+		})
+	}
+}
+
 // TestDecideAdoptsMembersWhoseSuccessorWasBeingChosen: the resource was deleted in that moment. The former primary counts only if it has
 // its volume again.
 func TestDecideAdoptsMembersWhoseSuccessorWasBeingChosen(t *testing.T) {

@@ -319,7 +319,7 @@ func (l Observed) askingSource() string {
 // this very member. But a copy would replace them, so before a copy the primary must have executed them.
 func attachStep(a Assignment, local Observed) Step {
 	server, source := local.Server, *local.Source
-	// This member could give the GTIDs of what it made and has lost since to new transactions. With a copy it gets a new server_uuid.
+	// If this member has lost transactions that it made, it could give their GTIDs to new ones. With a copy it gets a new server_uuid.
 	hasLostOwn := !server.Executed.Union(server.Channel.Retrieved).Contains(source.Executed.OfServer(server.ServerUUID))
 	isCopied := local.Origin == OriginFresh || hasLostOwn || !server.Executed.Contains(source.Purged)
 	errant := errantNotPending(server, source)
