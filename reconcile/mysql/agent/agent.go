@@ -340,7 +340,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	a.room, a.ear = a.room.Observe(now, observed.Server), a.ear.Observe(now, observed.Server.Channel)
 	local := replication.Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, CredentialsCurrent: a.pointed, DisconnectedFor: now.Sub(a.heard),
-		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.mustLookAtSource(),
+		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.mustLookAtSource(), WasShared: a.status.Shared,
 	}
 	a.viewReplaced(&local)
 	a.receiver.view(&local, a.start, now)

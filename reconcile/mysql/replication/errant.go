@@ -28,9 +28,9 @@ func Errant(has GTIDSet, source Source) GTIDSet {
 
 // Shared returns the transactions that the member made itself, for example as a former primary, and that its primary also has, so they are
 // not errant. If the primary was not seen now, the result of the last look stays valid.
-func (l Observed) Shared(last GTIDSet) GTIDSet {
+func (l Observed) Shared() GTIDSet {
 	if !l.sourceObserved() {
-		return last
+		return l.WasShared
 	}
 	return l.Source.Executed.OfServer(l.Server.ServerUUID).Both(l.Server.Executed.Union(l.Server.Channel.Retrieved))
 }

@@ -19,10 +19,10 @@ func TestWhatAFormerPrimaryShares(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			local := Observed{
-				Server: Server{ServerUUID: uuidB, Executed: gtids(t, test.executed), Channel: Channel{Retrieved: gtids(t, test.retrieved)}},
+				Server: Server{ServerUUID: uuidB, Executed: gtids(t, test.executed), Channel: Channel{Retrieved: gtids(t, test.retrieved)}}, WasShared: gtids(t, "B:7"),
 				Source: &Source{ServerUUID: uuidA, Executed: gtids(t, test.source), Err: test.problem},
 			}
-			if got := local.Shared(gtids(t, "B:7")); !got.Equal(gtids(t, test.want)) {
+			if got := local.Shared(); !got.Equal(gtids(t, test.want)) {
 				t.Errorf("it shares %s, want %s", got, test.want)
 			}
 		})

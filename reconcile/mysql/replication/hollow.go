@@ -27,6 +27,10 @@ const judgeUnassigned = 3 * time.Second
 // MostHollow is how many transactions one request may match, and how many of its own a member judges while it knows no primary.
 const MostHollow = 1000
 
+// judgeShared is for how long a member that is no longer connected to a primary does not judge what that primary had, too. A former primary
+// would read all that it wrote, and delay its own election by that.
+const judgeShared = 10 * time.Second
+
 // ToInspect returns the transactions whose content matters: those of a replica that are missing on its primary or, while it knows no
 // primary, the latest of its own. Transactions in progress on the primary are judged as well, because they count for a member that needs a
 // copy. A transaction that is only received is not in the binary log yet.
@@ -39,11 +43,20 @@ func ToInspect(local Observed) GTIDSet {
 		return Errant(server.Executed, *local.Source)
 	case local.Assignment != nil && local.Assignment.Role == RoleReplica && local.Known != nil:
 		return local.Errant.Both(server.Executed)
-	case local.Assignment != nil && local.Assignment.Role == RoleReplica,
-		local.Assignment == nil && (local.HeldRole == RoleReplica || local.Unassigned >= judgeUnassigned):
-		return server.Executed.OfServer(server.ServerUUID).Latest(MostHollow)
+	case local.DisconnectedFor < judgeShared:
+		return latestOwn(local).Subtract(local.WasShared)
 	}
-	return GTIDSet{}
+	return latestOwn(local)
+}
+
+// latestOwn returns the latest transactions of the member's own if it is a replica and knows no primary; otherwise it returns none.
+func latestOwn(local Observed) GTIDSet {
+	isReplica := local.Assignment != nil && local.Assignment.Role == RoleReplica ||
+		local.Assignment == nil && (local.HeldRole == RoleReplica || local.Unassigned >= judgeUnassigned)
+	if !isReplica || !local.Server.SuperReadOnly {
+		return GTIDSet{}
+	}
+	return local.Server.Executed.OfServer(local.Server.ServerUUID).Latest(MostHollow)
 }
 
 // hollowToReport returns the hollow transactions that a replica reports: those that its primary neither has nor has in progress or, while
@@ -53,7 +66,7 @@ func hollowToReport(local Observed, errant GTIDSet) GTIDSet {
 	if local.sourceObserved() || local.Known != nil {
 		return errant.Both(local.Hollow)
 	}
-	return ToInspect(local).Both(local.Hollow)
+	return latestOwn(local).Both(local.Hollow)
 }
 
 // HasNothingOwn reports whether a running replica certainly has no transactions that are missing on its primary.

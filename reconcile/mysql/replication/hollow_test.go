@@ -141,6 +141,8 @@ func TestWhatIsJudged(t *testing.T) {
 	own := func(role Role, set string) *scene {
 		return member(t).having(set).with(func(l *Observed) { l.HeldRole, l.Server.ServerUUID = role, uuidB })
 	}
+	shares := func(set string) func(*Observed) { return func(l *Observed) { l.WasShared = gtids(t, set) } }
+	lonely := func(l *Observed) { l.DisconnectedFor = judgeShared }
 	for name, test := range map[string]struct {
 		scene *scene
 		want  string
@@ -154,6 +156,8 @@ func TestWhatIsJudged(t *testing.T) {
 		"nothing on a primary":                                     {member(t).asPrimary(0), ""},
 		"nothing while clients can write":                          {own(RoleReplica, "B:1").with(func(l *Observed) { l.Server.SuperReadOnly = false }), ""},
 		"a replica without a primary: its own":                     {own(RoleReplica, "A:1-10,B:1-3"), "B:1-3"},
+		"not what its primary had, until it is elected":            {own(RoleReplica, "A:1-10,B:1-3").with(shares("B:1-2")), "B:3"},
+		"that, too, if no member is elected for long":              {own(RoleReplica, "A:1-10,B:1-3").with(shares("B:1-2")).with(lonely), "B:1-3"},
 		"the latest of many":                                       {own(RoleReplica, "B:1-5000"), "B:4001-5000"},
 		"nothing on a former primary, which may take writes again": {own(RolePrimary, "B:1-3"), ""},
 		"unless it gets no assignment for a while":                 {own(RolePrimary, "B:1-3").with(func(l *Observed) { l.Unassigned = judgeUnassigned }), "B:1-3"},

@@ -66,6 +66,8 @@ type Observed struct {
 	// observation found.
 	Known  *Source
 	Errant GTIDSet
+	// WasShared is what Shared returned at the last look at a primary since the agent started.
+	WasShared GTIDSet
 	// TablesWithoutRows are the tables whose rows are missing since the member was made.
 	TablesWithoutRows Tables
 	// Hollow are transactions of this member that its agent found to change no row, out of those that ToInspect returned.
@@ -160,7 +162,7 @@ func nextStep(local Observed) Step {
 	a := local.Assignment
 	if a == nil {
 		step := unassigned(local.Server)
-		step.Hollow = ToInspect(local).Both(local.Hollow)
+		step.Hollow = latestOwn(local).Both(local.Hollow)
 		return step
 	}
 	if a.Role == RolePrimary && local.Server.isClosed() && local.Origin.unused() && len(a.Record.InSync) > 0 {
