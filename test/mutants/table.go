@@ -71,6 +71,7 @@ func takeovers() []mutant {
 		{"what a former primary made keeps it from taking over", file, ".Subtract(member.Status.Shared)", ""},
 		{"a former primary judges all that it wrote before its election", "hollow.go", "return latestOwn(local).Subtract(local.WasShared)", "return latestOwn(local)"},
 		{"what the primary had is never judged", "hollow.go", "case local.DisconnectedFor < judgeShared:", "default:"},
+		{"a replica that acknowledges for those that stay leaves", "cluster.go", "if need <= 0 {", "if need <= 1 {"},
 		{"what the primary lacks counts as shared", "errant.go", "return l.Source.Executed.OfServer(l.Server.ServerUUID).Both(", "return l.Server.Executed.OfServer(l.Server.ServerUUID).Union("},
 		{"a member is chosen that lacks something", "appoint.go", "if member.Status.Received.Contains(all) {\n\t\t\tholders", "if !all.Empty() {\n\t\t\tholders"},
 		{"a crashed primary is replaced by the last replica", loss, "len(c.witnesses(answers)) > c.Record.RequiredAcks\n", "len(c.witnesses(answers)) >= c.Record.RequiredAcks\n"},

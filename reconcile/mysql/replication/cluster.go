@@ -2,7 +2,9 @@ package replication
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -147,7 +149,12 @@ type Note struct {
 
 // Decide returns what must be true next.
 func Decide(c Cluster) Decision {
+	waits := c.scalingInWaits()
+	if waits != nil {
+		c.Replicas = c.Scale
+	}
 	decision := decide(c)
+	decision.Note = cmp.Or(decision.Note, waits)
 	// Reads must be routed correctly while the record changes, regardless of the rest of the decision. While a primary is replaced, they
 	// stay at the replicas.
 	decision.ReadFromPrimary = c.servingReplicas() == 0 && c.Record.FormerPrimary == ""
@@ -300,6 +307,30 @@ func acks(c Cluster) int {
 
 func acknowledges(member Member) bool {
 	return member.Status != nil && member.Status.Acknowledging && member.Status.State == StateReplicating
+}
+
+// scalingInWaits explains why all members stay wanted for now although the user wants fewer; nil if some may leave. Commits require more
+// acknowledgements than the replicas that stay give, for example because one of them is down: then those that leave have the only copies.
+func (c Cluster) scalingInWaits() *Note {
+	primary, _ := c.member(c.Record.Primary)
+	if c.Record.Primary == "" || c.Replicas >= c.Scale || !c.wanted(primary) {
+		return nil
+	}
+	var others []string
+	need := min(c.Record.RequiredAcks, FullAcks(c.Replicas))
+	for _, member := range c.replicas() {
+		switch {
+		case !c.wanted(member):
+		case c.Record.Acknowledges(member.Name) && acknowledges(member):
+			need--
+		default:
+			others = append(others, member.Name)
+		}
+	}
+	if need <= 0 {
+		return nil
+	}
+	return &Note{Reason: ReasonScalingIn, Message: fmt.Sprintf("scaling in waits until %d more of the replicas that stay acknowledge commits: %s", need, strings.Join(others, ", "))}
 }
 
 // scale returns how many members there must be. Only replicas with the highest ordinals are removed, and only once no commit waits for more

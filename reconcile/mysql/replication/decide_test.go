@@ -465,6 +465,12 @@ func TestDecideScales(t *testing.T) {
 			asking(healthy(t, 3, 1).silent(0), 2), 3, ReasonScalingIn},
 		"in waits for a primary that does not take writes yet": {
 			asking(healthy(t, 3, 1).hears(0, StatePromoting), 2), 3, ReasonScalingIn},
+		"in waits while the replica that stays does not acknowledge": {
+			asking(healthy(t, 3, 1).on(1, 1, "db-0", "db-2").hears(1, StateCatchingUp), 2), 3, ReasonScalingIn},
+		"in waits while the replica that stays does not answer": {
+			asking(healthy(t, 3, 1).silent(1), 2), 3, ReasonScalingIn},
+		"in to a single member waits for none": {
+			asking(healthy(t, 2, 0).on(1, 0, "db-0").silent(1), 1), 1, ""},
 		"in would remove the primary": {
 			asking(healthy(t, 3, 1).on(1, 0, "db-2", "db-0", "db-1").hears(2, StateWriting), 1), 3, ReasonPrimaryWouldLeave},
 	}
