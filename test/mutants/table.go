@@ -6,10 +6,12 @@ const (
 	neverSo = "if false {"
 )
 
-// loss is the file with the rules about primaries that are down, or without their data, cluster the one with the decision as a whole.
+// loss is the file with the rules about primaries that are down, or without their data, cluster the one with the decision as a whole, and
+// hollow the one about transactions that change no row.
 const (
 	loss    = "loss.go"
 	cluster = "cluster.go"
+	hollow  = "hollow.go"
 )
 
 // mutants are the rules that are broken, each in one place.
@@ -69,9 +71,9 @@ func takeovers() []mutant {
 		{"what one member alone has made spreads", file, "if len(members) > 1 && !own.Empty() {", neverSo},
 		{"what scaling in has removed does not come back to be read", file, "scale = max(scale, member.Ordinal+1)", "continue"},
 		{"what a former primary made keeps it from taking over", file, ".Subtract(member.Status.Shared)", ""},
-		{"a former primary judges all that it wrote before its election", "hollow.go", "return latestOwn(local).Subtract(local.WasShared)", "return latestOwn(local)"},
-		{"what the primary had is never judged", "hollow.go", "case local.DisconnectedFor < judgeShared:", "default:"},
-		{"a replica that acknowledges for those that stay leaves", "cluster.go", "if need <= 0 {", "if need <= 1 {"},
+		{"a former primary judges all that it wrote before its election", hollow, "return latestOwn(local).Subtract(local.WasShared)", "return latestOwn(local)"},
+		{"what the primary had is never judged", hollow, "case local.DisconnectedFor < judgeShared:", "default:"},
+		{"a replica that acknowledges for those that stay leaves", cluster, "if need <= 0 {", "if need <= 1 {"},
 		{"what the primary lacks counts as shared", "errant.go", "return l.Source.Executed.OfServer(l.Server.ServerUUID).Both(", "return l.Server.Executed.OfServer(l.Server.ServerUUID).Union("},
 		{"a member is chosen that lacks something", "appoint.go", "if member.Status.Received.Contains(all) {\n\t\t\tholders", "if !all.Empty() {\n\t\t\tholders"},
 		{"a crashed primary is replaced by the last replica", loss, "len(c.witnesses(answers)) > c.Record.RequiredAcks\n", "len(c.witnesses(answers)) >= c.Record.RequiredAcks\n"},
@@ -167,7 +169,7 @@ func donors() []mutant {
 		{"a copy lacks what the primary has purged", file, "missing := after.Purged.Subtract(", "missing := (GTIDSet{}).Subtract("},
 		{"another copy than the operator has seen is copied", file, "|| seen.ServerUUID != d.UUID:", ":"},
 		{"rows are missing in a donor", file, "s.TablesWithoutRows != nil && s.TablesWithoutRows.Empty()", "true"},
-		{"a copy that cannot tell what is hollow keeps the primary from matching it", "hollow.go", ".WithoutServer(member.Status.CopiedFrom)", ""},
+		{"a copy that cannot tell what is hollow keeps the primary from matching it", hollow, ".WithoutServer(member.Status.CopiedFrom)", ""},
 	}
 }
 
@@ -186,7 +188,7 @@ func dataOfFormerPrimaries() []mutant {
 		{"a record that went back in time proves what may be dropped", file, "&& last.Record.Revision < next.Record.Revision &&", "&&"},
 		{"another resource proves what may be dropped", file, "last.Cluster != \"\" && last.Cluster == next.Cluster &&", "last.Cluster != \"\" &&"},
 		{"what a forced primary lacks is dropped", file, "return epoch < r.ForcedEpoch", "return false"},
-		{"hollow transactions are matched although another member has rows", "hollow.go", "missing := hollow.Subtract(doubtful).", "missing := hollow.Subtract(GTIDSet{}).Subtract(doubtful.Subtract(doubtful))."},
+		{"hollow transactions are matched although another member has rows", hollow, "missing := hollow.Subtract(doubtful).", "missing := hollow.Subtract(GTIDSet{}).Subtract(doubtful.Subtract(doubtful))."},
 		{"hollow transactions decide elections", "appoint.go", "return all.Subtract(hollow)", "return all.Union(hollow)"},
 	}
 }
