@@ -309,15 +309,15 @@ func acknowledges(member Member) bool {
 	return member.Status != nil && member.Status.Acknowledging && member.Status.State == StateReplicating
 }
 
-// scalingInWaits explains why all members stay wanted for now although the user wants fewer; nil if some may leave. Commits require more
-// acknowledgements than the replicas that stay give, for example because one of them is down: then those that leave have the only copies.
+// scalingInWaits explains why all members stay wanted for now although the user wants fewer; nil if some may leave. Too few of the replicas
+// that stay acknowledge commits, for example because one of them is down: then those that leave have the only copies.
 func (c Cluster) scalingInWaits() *Note {
 	primary, _ := c.member(c.Record.Primary)
 	if c.Record.Primary == "" || c.Replicas >= c.Scale || !c.wanted(primary) {
 		return nil
 	}
 	var others []string
-	need := min(c.Record.RequiredAcks, FullAcks(c.Replicas))
+	need := FullAcks(c.Replicas)
 	for _, member := range c.replicas() {
 		switch {
 		case !c.wanted(member):

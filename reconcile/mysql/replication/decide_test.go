@@ -471,6 +471,8 @@ func TestDecideScales(t *testing.T) {
 			asking(healthy(t, 3, 1).silent(1), 2), 3, ReasonScalingIn},
 		"in to a single member waits for none": {
 			asking(healthy(t, 2, 0).on(1, 0, "db-0").silent(1), 1), 1, ""},
+		"in waits also after commits have continued without replicas": {
+			asking(healthy(t, 3, 0).silent(1), 2), 3, ReasonScalingIn},
 		"in would remove the primary": {
 			asking(healthy(t, 3, 1).on(1, 0, "db-2", "db-0", "db-1").hears(2, StateWriting), 1), 3, ReasonPrimaryWouldLeave},
 	}

@@ -29,7 +29,7 @@ const MostHollow = 1000
 
 // judgeShared is for how long a member that is no longer connected to a primary does not judge what that primary had, too. A former primary
 // would read all that it wrote, and delay its own election by that.
-const judgeShared = 10 * time.Second
+const judgeShared = 30 * time.Second
 
 // ToInspect returns the transactions whose content matters: those of a replica that are missing on its primary or, while it knows no
 // primary, the latest of its own. Transactions in progress on the primary are judged as well, because they count for a member that needs a
