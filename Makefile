@@ -122,7 +122,7 @@ simulate: ## run the replication simulator: N random clusters from seed FIRST on
 	go test -count=1 -timeout=24h ./reconcile/mysql/replication -run='^(TestSimulated|TestAPairOfFaults)' -simulator-first=$(or $(FIRST),1) -simulator-seeds=$(or $(N),20000) -explore-pairs=$(or $(PAIRS),5000)
 
 .PHONY: test-mutants
-test-mutants: ## break each rule of replication in turn, and check that a test notices: about an hour
+test-mutants: ## break each rule of replication in turn, and check that a test notices: about four hours
 	go run ./test/mutants
 
 # Linters that need types would analyse all of Kubernetes for devcluster/kubernetes: more than ten minutes.

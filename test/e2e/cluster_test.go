@@ -78,6 +78,41 @@ func TestScaleFromOneToFiveAndBack(t *testing.T) {
 	p.waitValue(read, "SELECT COUNT(*) = (SELECT COUNT(*) FROM test.numbers) FROM test.numbers", "1", answerLimit)
 }
 
+// TestScalingInKeepsTheCopies: one of two replicas is cut off when a user scales in from three members to two. The other one would leave,
+// with the only copies of new commits. It stays until the replica that stays acknowledges commits again.
+func TestScalingInKeepsTheCopies(t *testing.T) {
+	t.Parallel()
+	sample.Rotate(t, 3)
+	p := newPlace(t)
+	p.start(3)
+	p.isLeased()
+	w := p.startWriter()
+	p.goesOn(w)
+	stays, leaves := p.cluster+"-1", p.cluster+"-2"
+
+	mend := p.isolate(stays)
+	p.wait("the replica to leave the record", changeLimit, func(ctx context.Context) (bool, string) {
+		seen := p.field(ctx, "{.status.inSync}")
+		return seen == fmt.Sprintf(`["%s-0","%s"]`, p.cluster, leaves), seen
+	})
+	p.run("scale", "mysqlcluster", p.cluster, "-n", p.namespace, "--replicas=2")
+	p.waitReady("False ScalingIn scaling in waits until 1 more of the replicas that stay acknowledge commits: "+stays, changeLimit)
+	p.goesOn(w)
+	if going := p.read("pods", leaves, "{.metadata.deletionTimestamp}"); going != "" {
+		t.Errorf("%s, which has the only copies of new commits, leaves since %s", leaves, going)
+	}
+	mend()
+	p.settled(2)
+	p.wait("the member to leave", changeLimit, func(ctx context.Context) (bool, string) {
+		left, err := p.kubectl.Run(ctx, "get", "pod", leaves, "-n", p.namespace, "--ignore-not-found", "-o", "name")
+		return err == nil && strings.TrimSpace(left) == "", left
+	})
+	w.end()
+	db := p.open(p.cluster, p.password)
+	p.nothingLost(w, db)
+	p.replicaHasAll(db)
+}
+
 func TestDeletedClusterIsAdopted(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
