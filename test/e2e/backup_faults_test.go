@@ -20,7 +20,7 @@ import (
 
 // slowly makes a backup of the tests' data take long enough for a fault in the middle; verySlowly, a restore with several.
 const (
-	slowly     = "bandwidthLimit: 8Mi"
+	slowly     = "bandwidthLimit: 3Mi"
 	verySlowly = "bandwidthLimit: 2Mi"
 )
 

@@ -26,23 +26,24 @@ const (
 // 36). On a busy machine, the operator may set the role late.
 const leastRefused = 6 * time.Second
 
-// mostLed is for how long readers may be led to a Pod with the role of a former primary: Kubernetes follows a new role a moment later. And
-// if the member leads again, the Service may lead there before the operator changes the role.
+// mostLed is for how long readers may be led to a Pod with the role of a former primary: Kubernetes follows a new role a moment later.
 const mostLed = 5 * time.Second
 
-// routes records the roles of the members' Pods, and the Pods to which the Service for reading leads. It misses no change, so what it says
-// does not depend on when a test looks.
+// routes records who is the primary, the roles of the members' Pods, and the Pods to which the Service for reading leads. It misses no
+// change, so what it says does not depend on when a test looks.
 type routes struct {
 	mu      sync.Mutex
 	changes []routeChange
 }
 
-// routeChange is a change of a Pod or of an EndpointSlice.
+// routeChange is a change of the MySQLCluster, a Pod or an EndpointSlice. Only the fields of its kind are set.
 type routeChange struct {
-	// revision orders the changes of both kinds: they are in one etcd.
+	// revision orders the changes of all kinds: they are in one etcd.
 	revision int64
 	at       time.Time
-	// pod has this role; it is empty if the change is one of a slice.
+	// cluster has this primary.
+	cluster, primary string
+	// pod has this role.
 	pod, role string
 	// slice leads to these Pods, which are ready.
 	slice string
@@ -55,6 +56,7 @@ func (p *place) recordRoutes() *routes {
 	r := &routes{}
 	endpoints := schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 	p.watch(r, core("pods"), "app.kubernetes.io/name=mysql", podChange)
+	p.watch(r, mysql("mysqlclusters"), "", clusterChange)
 	p.watch(r, endpoints, "kubernetes.io/service-name="+p.cluster+"-read", sliceChange)
 	return r
 }
@@ -96,6 +98,11 @@ func (r *routes) add(event watch.Event, read func(*unstructured.Unstructured) ro
 	r.changes = append(r.changes, change)
 }
 
+func clusterChange(cluster *unstructured.Unstructured) routeChange {
+	primary, _, _ := unstructured.NestedString(cluster.Object, "status", "primary")
+	return routeChange{cluster: cluster.GetName(), primary: primary}
+}
+
 func podChange(pod *unstructured.Unstructured) routeChange {
 	return routeChange{pod: pod.GetName(), role: pod.GetLabels()["cr.mysqloperator.grtl.github.com/role"]}
 }
@@ -118,7 +125,7 @@ func sliceChange(slice *unstructured.Unstructured) routeChange {
 func (r *routes) String() string {
 	text := "what led readers:"
 	for _, change := range r.sorted() {
-		text += fmt.Sprintf("\n%s %d %s%s %q %q", change.at.Format(time.StampMilli), change.revision, change.pod, change.slice, change.role, change.to)
+		text += fmt.Sprintf("\n%s %d %s%s%s %q %q", change.at.Format(time.StampMilli), change.revision, change.cluster, change.pod, change.slice, change.primary+change.role, change.to)
 	}
 	return text
 }
@@ -132,9 +139,10 @@ func (r *routes) sorted() []routeChange {
 
 // routing is what the changes so far come to.
 type routing struct {
-	roles map[string]string
-	to    map[string][]string
-	since map[string]time.Time
+	primary string
+	roles   map[string]string
+	to      map[string][]string
+	since   map[string]time.Time
 	// wrong is since when readers have been led to a former primary.
 	wrong map[string]time.Time
 	// formers counts how often a Pod became that of a former primary. problems are what must not be.
@@ -147,10 +155,13 @@ func (r *routes) now() routing {
 	now := routing{roles: map[string]string{}, to: map[string][]string{}, since: map[string]time.Time{}, wrong: map[string]time.Time{}}
 	for _, change := range r.sorted() {
 		now.judge(change.at)
-		if change.pod == "" {
-			now.to[change.slice] = change.to
-		} else {
+		switch {
+		case change.cluster != "":
+			now.primary = change.primary
+		case change.pod != "":
 			now.changeRole(change)
+		default:
+			now.to[change.slice] = change.to
 		}
 		now.noteWrong(change.at)
 	}
@@ -184,10 +195,10 @@ func (now *routing) judge(at time.Time) {
 	}
 }
 
-// noteWrong notes since when readers have been led to former primaries.
+// noteWrong notes since when readers have been led to former primaries. If one leads again, the operator changes its role a moment later.
 func (now *routing) noteWrong(at time.Time) {
 	for pod, role := range now.roles {
-		if _, isKnown := now.wrong[pod]; role != roleFormer || !now.leadsTo(pod) {
+		if _, isKnown := now.wrong[pod]; role != roleFormer || pod == now.primary || !now.leadsTo(pod) {
 			delete(now.wrong, pod)
 		} else if !isKnown {
 			now.wrong[pod] = at
