@@ -51,6 +51,7 @@ func (a *Agent) supervised(now supervisor.State) {
 		a.hold.since = time.Now()
 	}
 	a.mysqld, a.isGone, a.hold.mayBegin = now, !now.Running, a.hold.mayBegin && !now.Running
+	a.status.IsStopping = now.Stopping
 	a.reportHeld()
 	if a.stopsOpen() && a.interrupt != nil {
 		a.interrupt()

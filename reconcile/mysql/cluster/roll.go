@@ -92,6 +92,11 @@ func partitionOf(set appsv1.StatefulSet) int {
 	return 0
 }
 
+// isUpdating reports whether members have not the latest update yet, or may not have it. It may be held back from some.
+func isUpdating(set *appsv1.StatefulSet) bool {
+	return set != nil && (set.Status.ObservedGeneration < set.Generation || set.Status.CurrentRevision != set.Status.UpdateRevision)
+}
+
 // bound returns the number of the first member that may be restarted without permission: the one above the primary. It is zero if the
 // primary is member 0, which comes last anyway, unless the others must try an update first (upgrade.go). Without a record it is never less
 // than it was, because adopted members may be running.

@@ -32,6 +32,18 @@ func crashedPrimary(t *testing.T, replicas, acks int) *story {
 	return healthy(t, replicas, acks).hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Closed, s.StartHeld = &Version{}, true })
 }
 
+// stoppedPrimary is a cluster whose primary db-0 has closed, because its container stops.
+func stoppedPrimary(t *testing.T, replicas, acks int) *story {
+	t.Helper()
+	s := healthy(t, replicas, acks).hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Closed = &Version{} })
+	return stopping(s, 0)
+}
+
+// stopping is the same cluster if the container of a member stops.
+func stopping(s *story, ordinal int) *story {
+	return s.with(func(c *Cluster) { c.Members[ordinal].Status.IsStopping = true })
+}
+
 // behind is the same cluster in which db-1 has everything, and has not applied all of it.
 func behind(t *testing.T, s *story) *story {
 	t.Helper()
@@ -119,6 +131,23 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			crashedPrimary(t, 3, 0), rec(1, 0, whole...)},
 		"it has crashed, and the member that has everything has not applied all of it": {
 			behind(t, crashedPrimary(t, 3, 1)), rec(1, 1, whole...)},
+
+		"its container stops, and it has closed": {
+			stoppedPrimary(t, 3, 1), fencing(1, whole...)},
+		"its container stops, and it takes writes still": {
+			stopping(healthy(t, 3, 1), 0), rec(1, 1, whole...)},
+		"its container stops, and so does that of a replica": {
+			stopping(stoppedPrimary(t, 3, 1), 2), rec(1, 1, whole...)},
+		"its container stops, and one replica is left, which alone could promise nothing": {
+			stoppedPrimary(t, 2, 1), rec(1, 1, whole[:2]...)},
+		"its container stops, and the user wants it to restart": {
+			stoppedPrimary(t, 3, 1).with(func(c *Cluster) { c.Limits.RestartsCrashed = true }), rec(1, 1, whole...)},
+		"its container stops, because an update restarts it": {
+			stoppedPrimary(t, 3, 1).with(func(c *Cluster) { c.IsUpdating = true }), rec(1, 1, whole...)},
+		"its mysqld starts in a container that stays": {
+			stoppedPrimary(t, 3, 1).with(func(c *Cluster) { c.Members[0].Status.IsStopping = false }), rec(1, 1, whole...)},
+		"of two replicas, the one takes over whose container does not stop": {
+			stopping(fencedFromDown(t, 3, 1), 1), Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: whole[1:], RequiredAcks: 1}},
 
 		"it hangs, and no replica hears it": {
 			hungPrimary(t, 2, usual().silent()), fencing(1, whole...)},

@@ -19,14 +19,18 @@ func vanished(t *testing.T, quiet int) *story {
 	return s
 }
 
-// starting is the same cluster if Kubernetes may start the primary again.
+// starting is the same cluster if Kubernetes may start the primary again. patient is one whose user gives it time to do so.
 func starting(s *story) *story { return s.with(func(c *Cluster) { c.Members[0].IsRunning = false }) }
+
+func patient(s *story) *story {
+	return starting(s).with(func(c *Cluster) { c.Limits.RestartsCrashed = true })
+}
 
 func TestOutlook(t *testing.T) {
 	t.Parallel()
 	quietDown := downPrimary(t, 3, 1)
 	quietDown.c.Members[0].Status.UnansweredFor = 4 * time.Second
-	waited := starting(vanished(t, 2)).with(func(c *Cluster) { c.Members[0].UnheardFor = 29 * time.Second })
+	waited := patient(vanished(t, 2)).with(func(c *Cluster) { c.Members[0].UnheardFor = 29 * time.Second })
 	for name, test := range map[string]struct {
 		story   *story
 		changes bool
@@ -41,7 +45,8 @@ func TestOutlook(t *testing.T) {
 		"its volume has failed for long, and it has just taken over":       {onVolumes(t, 3, 1, failingFor(time.Minute)).with(func(c *Cluster) { c.SinceTakeover = 50 * time.Second }), true, 10, ReasonReplacingPrimary},
 		"mysqld is down for long enough":                                   {downPrimary(t, 3, 1), true, 0, ReasonReplacingPrimary},
 		"nothing answers, and the replicas have waited for 1 of 2 seconds": {vanished(t, 1), true, 1, ReasonReplacingPrimary},
-		"nothing answers, and the Pod may be starting":                     {starting(vanished(t, 2)), true, 30, ReasonReplacingPrimary},
+		"nothing answers, and the Pod may be starting":                     {starting(vanished(t, 2)), true, 1, ReasonReplacingPrimary},
+		"the same, and the user gives it time":                             {patient(vanished(t, 2)), true, 30, ReasonReplacingPrimary},
 		"this operator has waited already":                                 {waited, true, 1, ReasonReplacingPrimary},
 		"the operator cannot reach the primary, and the replicas hear it":  {vanished(t, 0), false, 0, ReasonPrimaryDown},
 		"no acknowledgements were required":                                {downPrimary(t, 3, 0), false, 0, ReasonPrimaryDown},
@@ -94,15 +99,15 @@ func TestVerdictsGiveEvidence(t *testing.T) {
 		want  []string
 	}{
 		"a healthy cluster": {healthy(t, 3, 1), []string{
-			"mysqld fails: its mysqld does not answer the agent", "cut off from the replicas: it hears fewer replicas than must acknowledge",
+			"mysqld fails: its mysqld does not answer the agent", "its container stops: its container stops", "cut off from the replicas: it hears fewer replicas than must acknowledge",
 			"its volume fails: its volume stands still, fails, or is full while commits hang",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"mysqld hangs, and one replica hears it": {hungPrimary(t, 1, time.Minute), []string{
-			"mysqld fails: enough replicas in sync have got nothing from it", "cut off from the replicas: its mysqld is open to replicas",
+			"mysqld fails: enough replicas in sync have got nothing from it", "its container stops: its container stops", "cut off from the replicas: its mysqld is open to replicas",
 			"its volume fails: its volume stands still, fails, or is full while commits hang",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"nothing answers, and there is no lease": {healthy(t, 3, 1).lost(0), []string{
-			"mysqld fails: its agent answers", "cut off from the replicas: its agent answers", "its volume fails: its agent answers", "nothing answers for it: it has a lease",
+			"mysqld fails: its agent answers", "its container stops: its agent answers", "cut off from the replicas: its agent answers", "its volume fails: its agent answers", "nothing answers for it: it has a lease",
 			"nothing answers for it: enough replicas in sync have got nothing from it"}},
 		"no primary": {healthy(t, 3, 1).with(func(c *Cluster) { c.Record.Primary = "" }), nil},
 	} {
@@ -110,7 +115,7 @@ func TestVerdictsGiveEvidence(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	lost := starting(vanished(t, 3)).c.primaryLost()
+	lost := patient(vanished(t, 3)).c.primaryLost()
 	at := slices.IndexFunc(lost.Checks, func(check Check) bool { return check.IsMemory })
 	if at < 0 || lost.Checks[at].NeededSeconds != 30 || lost.Checks[at+1].Seconds != 3 || lost.Checks[at+1].NeededSeconds != 2 {
 		t.Errorf("the checks are %+v", lost.Checks)

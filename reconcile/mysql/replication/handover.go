@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A primary that has lost its data, whose mysqld does not run, whose volume fails, or that the network cuts off from its replicas, is
-// replaced by a replica.
+// A primary that has lost its data, whose mysqld does not run, whose Pod ends, whose volume fails, or that the network cuts off from its
+// replicas, is replaced by a replica.
 // Two records lead there. The first names no primary, and the former one in FormerPrimary. Its epoch is later than any that a member knows,
 // so members that have accepted it acknowledge no commit of the former primary any more: they are fenced. RequiredAcks stays as it was, and
 // so does InSync, except for a primary that has lost its data. Every acknowledged commit is on RequiredAcks of the other members in sync.
@@ -33,12 +33,11 @@ func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 	return decision
 }
 
-// replaceDown begins to replace a primary whose mysqld does not run, whose volume fails (disk.go), or from which the replicas get nothing,
-// if enough members answer.
-// While its agent does not answer, it does so only if the primary has a lease (lease.go), or a user asks for it: the agent cannot say
-// whether mysqld still runs.
+// replaceDown begins to replace a primary if enough members answer. Its mysqld does not run, its Pod ends, its volume fails (disk.go), or
+// the replicas get nothing from it. While its agent does not answer, the operator does so only if the primary has a lease (lease.go), or a
+// user asks for it: the agent cannot say whether mysqld still runs.
 func (c Cluster) replaceDown(decision Decision) Decision {
-	down := cmp.Or(c.primaryDown().Message, c.primaryCutOff().Message, c.primaryLost().Message, c.primaryVolume().Message)
+	down := cmp.Or(c.primaryDown().Message, c.primaryStops().Message, c.primaryCutOff().Message, c.primaryLost().Message, c.primaryVolume().Message)
 	gone := c.primaryGone().Message
 	if down == "" && gone == "" {
 		return decision
@@ -301,8 +300,8 @@ func (r Record) resumed() Record {
 	return r.after(r)
 }
 
-// bySuitability sorts members that may become the primary: first those whose appliers have not failed, whose volumes take writes, that the
-// user wants, whose MySQL the others can follow, and that have the least to apply.
+// bySuitability sorts members that may become the primary: first those whose appliers have not failed, whose volumes take writes, that
+// stay, whose MySQL the others can follow, and that have the least to apply.
 func (c Cluster) bySuitability(members []Member) []Member {
 	sorted := slices.Clone(members)
 	rank := func(member Member) (int, int64) {
@@ -316,7 +315,7 @@ func (c Cluster) bySuitability(members []Member) []Member {
 		if slices.ContainsFunc(members, func(other Member) bool { return IsOlderSeries(other.Status.Version, member.Status.Version) }) {
 			rank++ // MySQL supports no replica that is older than its source (manual, "Replication Compatibility Between MySQL Versions")
 		}
-		if !c.wanted(member) {
+		if !c.wanted(member) || member.Status.IsStopping {
 			rank += 2
 		}
 		return rank, member.Status.Received.Subtract(member.Status.Executed).Count()

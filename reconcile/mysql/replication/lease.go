@@ -105,7 +105,7 @@ func (c Cluster) wantedLease() time.Duration {
 func (c Cluster) needsOperator() bool {
 	status := c.primaryStatus()
 	if status == nil || status.State != StateWriting {
-		return status != nil
+		return status != nil && !status.IsStopping // it opens in its next container
 	}
 	lease := status.Lease
 	return lease != nil && (lease.Needs > 0 || c.Record.LeaseLasts > 0) && (lease.IsEnding() || !lease.IsHeard)
@@ -240,12 +240,13 @@ func release(c Cluster) Record {
 const UnheardLeast = time.Second
 
 // primaryLost judges a primary that does not answer, and from which the replicas get nothing. It must have a lease. All replicas in sync
-// that answer must have got nothing: one that has follows a primary that works.
+// that answer must have got nothing: one that has follows a primary that works. If Kubernetes starts its Pod, the primary gets time for
+// that, unless a replica takes over at once from one that has stopped (primaryStops).
 func (c Cluster) primaryLost() Verdict {
 	v := Verdict{Rule: RuleLost}
 	primary, found := c.member(c.Record.Primary)
-	limit := max(LostAfter, c.Limits.Unreachable)
-	if primary.IsRunning { // Kubernetes does not start it again
+	limit := max(LostAfter, c.Limits.NotReady, c.Limits.Unreachable) // Kubernetes starts its Pod
+	if primary.IsRunning || !c.IsUpdating && c.enoughAreLeft(stays) {
 		limit = min(UnheardLeast, c.Limits.Unreachable)
 	}
 	if !v.must(noAnswer, found && primary.Status == nil) {

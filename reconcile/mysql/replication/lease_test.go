@@ -89,9 +89,17 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 		"a replica got something less long ago": {
 			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Members[1].Status.SourceSilentFor-- }), leased(rec(1, 1, whole...))},
 		"Kubernetes starts its Pod again": {
-			unreachable(t, 3, 1, LostAfter-1).with(func(c *Cluster) { c.Members[0].IsRunning = false }), leased(rec(1, 1, whole...))},
+			starting(unreachable(t, 3, 1, UnheardLeast)), leased(fencing(1, whole...))},
+		"Kubernetes starts its Pod again for an update": {
+			starting(unreachable(t, 3, 1, LostAfter-1)).with(func(c *Cluster) { c.IsUpdating = true }), leased(rec(1, 1, whole...))},
+		"Kubernetes starts its Pod again, and all other containers stop": {
+			stopping(starting(unreachable(t, 3, 1, LostAfter-1)), 1), leased(rec(1, 1, whole...))},
+		"Kubernetes starts its Pod again, and the user gives a crashed primary time": {
+			patient(unreachable(t, 3, 1, LostAfter-1)), leased(rec(1, 1, whole...))},
+		"Kubernetes starts its Pod again, and the only replica is needed": {
+			starting(unreachable(t, 2, 1, LostAfter-1)), leased(rec(1, 1, whole[:2]...))},
 		"Kubernetes does not start it in time": {
-			unreachable(t, 3, 1, LostAfter).with(func(c *Cluster) { c.Members[0].IsRunning = false }), leased(fencing(1, whole...))},
+			starting(unreachable(t, 2, 1, LostAfter)), leased(fencing(1, whole[:2]...))},
 		"it may lead without a lease": {
 			unreachable(t, 3, 1, time.Hour).with(func(c *Cluster) { c.Record.LeaseLasts = 0 }), rec(1, 1, whole...)},
 		"a replica hears it: only its agent is gone": {
@@ -244,6 +252,8 @@ func TestDecideRecordsLeases(t *testing.T) {
 			}), lasting(LongLease, rec(1, 1, whole[:3]...))},
 		"its mysqld has ended: the operator must confirm it before it opens": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts, c.Members[0].Status.State = ShortLease, StateStarting }), lasting(LongLease, rec(1, 1, whole[:3]...))},
+		"it stays short if mysqld stops with its container": {
+			stopping(engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts, c.Members[0].Status.State = ShortLease, StateStarting }), 0), lasting(ShortLease, rec(1, 1, whole[:3]...))},
 		"a stronger promise needs another lease": {
 			engages(5, 1, 1, 1).with(func(c *Cluster) { c.Record = leased(c.Record) }).hears(0, StateWriting, enforces(2, 4), engaged(1, 1)), rec(1, 2, whole...)},
 		"a weaker promise keeps it": {

@@ -78,8 +78,28 @@ func (c Cluster) isReplacedAtOnce() bool {
 	return status != nil && status.StartHeld && c.couldReplaceAtOnce()
 }
 
-func (c Cluster) couldReplaceAtOnce() bool {
-	return !c.Limits.RestartsCrashed && len(c.witnesses(answers)) > c.Record.RequiredAcks
+func (c Cluster) couldReplaceAtOnce() bool { return c.enoughAreLeft(answers) }
+
+// stays reports whether a member answers, and its container does not stop.
+func stays(member Member) bool { return answers(member) && !member.Status.IsStopping }
+
+// enoughAreLeft reports whether the replicas of which something holds can keep the promise of the record without the primary, and the user
+// does not wait for a primary that has ended.
+func (c Cluster) enoughAreLeft(holds func(Member) bool) bool {
+	return !c.Limits.RestartsCrashed && len(c.witnesses(holds)) > c.Record.RequiredAcks
+}
+
+// primaryStops judges a primary that has closed because its container stops, as its Pod does when a node is drained. Another container may
+// have to wait for a node, an image or a volume. If an update restarts the primary, Kubernetes starts it again where it was.
+func (c Cluster) primaryStops() Verdict {
+	v, status := Verdict{Rule: RuleStops}, c.primaryStatus()
+	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its container stops", status.IsStopping) {
+		return v
+	}
+	v.must("its mysqld takes no writes", status.Closed != nil)
+	v.must("no update of the members is in progress", !c.IsUpdating)
+	v.must("enough replicas are left to replace it at once", c.enoughAreLeft(stays))
+	return v.saying("mysqld of the primary %s has closed, because its container stops", c.Record.Primary)
 }
 
 // primaryGone judges a primary whose agent has not answered for too long.

@@ -143,6 +143,7 @@ func deviations(replicas int) []deviation {
 			{"its volume is full", func(w *world, m *simulated) { w.fails(m, false) }},
 			{"its agent is killed", func(_ *world, m *simulated) { m.killAgent() }},
 			{"its Pod is replaced", (*world).replacePod},
+			{"its Pod ends in order", (*world).endPod},
 			{"its volume is lost", (*world).loseVolume},
 			{"the network cuts it off from the others", func(_ *world, m *simulated) { m.cut = true }},
 			{"the network cuts it off from the operator", func(_ *world, m *simulated) { m.deaf = true }},

@@ -177,6 +177,8 @@ type simulated struct {
 	ghost transactions
 	// isLost means that its volume was lost since it is in the record, and no copy has replaced it. isBroken means that mysqld cannot start.
 	isLost, isBroken bool
+	// isEnding means that Kubernetes ends its Pod.
+	isEnding bool
 	// runsOn means that it may take writes although another member has replaced it.
 	runsOn bool
 	// fault is how its volume fails.
@@ -228,7 +230,7 @@ func (m *simulated) killPod() {
 	m.heal()
 	m.forgetUnstored()
 	m.crash()
-	m.agent, m.sql.held = sidecar{}, hasCrashed
+	m.agent, m.sql.held, m.isEnding = sidecar{}, hasCrashed, false
 }
 
 // loseData ends the Pod, and gives the next one a new volume.

@@ -56,7 +56,7 @@ func (w *world) beginPass(p *pass) {
 		} else {
 			p.unasked = append(p.unasked, len(seen.Members))
 		}
-		seen.Members = append(seen.Members, Member{Name: m.name, Ordinal: m.ordinal, Host: m.name, Address: m.address, Pod: m.pod, IsRunning: m.pod && m.agent.up, OlderData: m.vol.made && m.vol.life < w.life})
+		seen.Members = append(seen.Members, Member{Name: m.name, Ordinal: m.ordinal, Host: m.name, Address: m.address, Pod: m.pod, IsRunning: m.pod && m.agent.up && !m.isEnding, OlderData: m.vol.made && m.vol.life < w.life})
 	}
 	p.seen = seen
 }
@@ -80,7 +80,7 @@ func (w *world) ask(p *pass) {
 			status.DeafFor = w.leaseTime(p.seen.Record, w.clock-int(status.DeafFor-1))
 		}
 		w.onVolume(m, &status)
-		status.Clock = time.Duration(w.clock)
+		status.Clock, status.IsStopping = time.Duration(w.clock), m.isEnding
 		member.Status, m.heard = &status, w.clock
 	}
 	member.SilentFor = w.silences.observe(w, *member, p.seen.Record)

@@ -333,6 +333,9 @@ func (w *world) turn(m *simulated) {
 // kubelet simulates kubelet and the StatefulSet controller: Pods, and the processes in them.
 func (w *world) kubelet(m *simulated) {
 	switch {
+	case m.isEnding && w.random.IntN(4) == 0:
+		w.replacePod(m)
+	case m.isEnding:
 	case m.pod && m.ordinal >= w.scale:
 		w.say("%s: Pod removed", m.name)
 		m.killPod()
@@ -465,6 +468,10 @@ func (w *world) fault() {
 			w.misfortune()
 		}
 	case 18:
+		if m := w.named(w.record.Primary); m != nil && m.agent.up && !m.fault.stands && w.random.IntN(2) == 0 {
+			w.endPod(m)
+			return
+		}
 		w.replacePod(w.named(w.record.Primary))
 	case 19:
 		w.stopApplier(m)
@@ -492,6 +499,18 @@ func (w *world) replacePod(m *simulated) {
 	}
 	m.address = ""
 	w.say("%s: Pod killed", m.name)
+}
+
+// endPod begins to end a member's Pod. Its agent answers until the Pod has ended. mysqld closes in order, and commits what waits, or it
+// cannot, and is killed.
+func (w *world) endPod(m *simulated) {
+	w.say("%s: Pod ends", m.name)
+	m.crash()
+	m.isEnding = true
+	if w.random.IntN(2) == 0 {
+		m.recover()
+		m.sql.held = false
+	}
 }
 
 // breakMysqld makes the primary's mysqld end, perhaps with commits that wait, and it cannot start again for a while. Or it hangs.

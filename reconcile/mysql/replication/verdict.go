@@ -12,6 +12,8 @@ type Rule string
 const (
 	// RuleDown: its mysqld does not run, or hangs.
 	RuleDown Rule = "mysqld fails"
+	// RuleStops: its mysqld has closed because its container stops.
+	RuleStops Rule = "its container stops"
 	// RuleCutOff: it runs, and the network between it and the replicas fails.
 	RuleCutOff Rule = "cut off from the replicas"
 	// RuleVolume: its volume stands still, fails, or is full.
