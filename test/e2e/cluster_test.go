@@ -93,7 +93,7 @@ func TestScalingInKeepsTheCopies(t *testing.T) {
 	mend := p.isolate(stays)
 	p.wait("the replica to leave the record", changeLimit, func(ctx context.Context) (bool, string) {
 		seen := p.field(ctx, "{.status.inSync}")
-		return seen == fmt.Sprintf(`["%s-0","%s"]`, p.cluster, leaves), seen
+		return seen == fmt.Sprintf("[%q,%q]", p.cluster+"-0", leaves), seen
 	})
 	p.run("scale", "mysqlcluster", p.cluster, "-n", p.namespace, "--replicas=2")
 	p.waitReady("False ScalingIn scaling in waits until 1 more of the replicas that stay acknowledge commits: "+stays, changeLimit)

@@ -33,6 +33,9 @@ func TestStoppedPrimaryIsReplaced(t *testing.T) {
 		t.Logf("deleted %v: clients write again after %s", flags, time.Since(began))
 		p.settled(3)
 		t.Logf("all members are in sync after %s", time.Since(began))
+		if starts := p.starts(primary); flags == nil && starts != 1 {
+			t.Errorf("mysqld of the former primary has started %d times: a copy starts it once more", starts)
+		}
 	}
 	p.hasEvent("ReplacingPrimary", "has closed, because its container stops")
 	w.end()

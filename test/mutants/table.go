@@ -55,12 +55,12 @@ func promises() []mutant {
 func takeovers() []mutant {
 	const file = "handover.go"
 	return []mutant{
-		{"a primary is replaced at once that only starts", loss, "!v.must(\"its container stops\", status.IsStopping)", "!v.must(\"its container stops\", true)"},
+		{"a primary is replaced at once that only starts", loss, "!v.must(\"its agent reports that\", status.IsStopping)", "!v.must(\"its agent reports that\", true)"},
 		{"a replica counts whose container stops, too", loss, "return answers(member) && !member.Status.IsStopping", "return answers(member)"},
-		{"a primary is replaced that an update restarts", loss, "v.must(\"no update of the members is in progress\", !c.IsUpdating)", "_ = c.IsUpdating"},
+		{"a primary is replaced that an update restarts", loss, "v.must(\"no update of the members is in progress, or held back\", !c.IsUpdating)", "_ = c.IsUpdating"},
 		{"a lease becomes long although mysqld stops", "lease.go", "return status != nil && !status.IsStopping //", "return status != nil //"},
-		{"a member takes over whose container stops", file, "if !c.wanted(member) || member.Status.IsStopping {", "if !c.wanted(member) {"},
-		{"a primary whose Pod starts does not get time", "lease.go", "if primary.IsRunning || !c.IsUpdating && c.enoughAreLeft(stays) {", "if true {"},
+		{"a member takes over whose container stops", file, "if member.Status.IsStopping {", "if false {"},
+		{"a primary whose Pod starts does not get time", "lease.go", "if primary.IsRunning || !c.IsUpdating && c.couldReplaceAtOnce(stays) {", "if true {"},
 		{"one member too few is read", "record.go", "return len(removed(r.InSync, r.lastPrimary())) - r.RequiredAcks + 1", "return len(removed(r.InSync, r.lastPrimary())) - r.RequiredAcks"},
 		{"the new primary promises what only some members hold", file, "if member.Name != chosen && member.Status.Received.Contains(all) {", "if _ = all; member.Name != chosen {"},
 		{"members that were not read stay in sync", file, "next.InSync = added(next.InSync, member.Name)\n\t\tif member.Name != chosen", "next.InSync = c.Record.InSync\n\t\tif member.Name != chosen"},
@@ -82,7 +82,7 @@ func takeovers() []mutant {
 		{"a replica that acknowledges for those that stay leaves", cluster, "if need <= 0 {", "if need <= 1 {"},
 		{"what the primary lacks counts as shared", "errant.go", "return l.Source.Executed.OfServer(l.Server.ServerUUID).Both(", "return l.Server.Executed.OfServer(l.Server.ServerUUID).Union("},
 		{"a member is chosen that lacks something", "appoint.go", "if member.Status.Received.Contains(all) {\n\t\t\tholders", "if !all.Empty() {\n\t\t\tholders"},
-		{"a crashed primary is replaced by the last replica", loss, "len(c.witnesses(holds)) > c.Record.RequiredAcks\n", "len(c.witnesses(holds)) >= c.Record.RequiredAcks\n"},
+		{"a crashed primary is replaced by the last replica", loss, "len(c.witnesses(counts)) > c.Record.RequiredAcks\n", "len(c.witnesses(counts)) >= c.Record.RequiredAcks\n"},
 		{"an empty primary continues", loss, "primary.Status.Origin.unused() && len(record.InSync) > 0", "false"},
 		{"a primary that went back in time continues", loss, "if !lacks.Empty() {\n\t\t\treturn lacks, replica.Name", "if false {\n\t\t\treturn lacks, replica.Name"},
 		{"a forced primary leaves no mark", "force.go", "ForcedEpoch: c.Record.Epoch}.after", "ForcedEpoch: c.Record.ForcedEpoch}.after"},

@@ -50,12 +50,12 @@ func TestHowLongAPassWaitsForAMember(t *testing.T) {
 	waits("during one that waits for the end of its lease", "db-0", 50*time.Millisecond)
 }
 
-// TestAPrimaryThatMissesALookIsSoonAskedAgain: one request may be lost, and a takeover waits for the second.
+// TestAPrimaryThatMissesALookIsSoonAskedAgain: one request may be lost, and a takeover waits for the second. The same if it has no Pod.
 func TestAPrimaryThatMissesALookIsSoonAskedAgain(t *testing.T) {
 	t.Parallel()
 	_, found := atRest(t)
 	found.cluster.Status.Primary = found.seen.members[0].Name
-	found.seen.members[0].Status, found.seen.members[0].Pod = nil, true
+	found.seen.members[0].Status, found.seen.members[0].Pod = nil, false
 	if due := found.prospect(found.cluster.Status).due; due != missedEvery {
 		t.Errorf("the next look is due in %s", due)
 	}

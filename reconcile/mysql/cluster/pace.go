@@ -164,7 +164,7 @@ const suspectsFor = 5 * time.Second
 func (o observed) suspect(status v1.MySQLClusterStatus) string {
 	primary, found := memberNamed(o.members, status.Primary)
 	switch {
-	case !found, primary.Status == nil && !primary.Pod:
+	case !found:
 		return ""
 	case primary.Status == nil || primary.Status.IsLate():
 		return primary.Name

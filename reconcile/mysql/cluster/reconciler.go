@@ -256,7 +256,7 @@ func view(cluster v1.MySQLCluster, seen observed) replication.Cluster {
 		Request: cluster.Annotations[AnnotationReplacePrimary], Force: cluster.Annotations[AnnotationForcePrimary], WantsLease: cluster.Spec.Failover.WhenPrimaryUnreachable != v1.Wait,
 		Limits:     limitsOf(cluster.Spec.Failover),
 		Durability: durabilityOf(cluster),
-		IsUpdating: isUpdating(seen.set),
+		IsUpdating: progressOf(cluster, seen).isUpdating(),
 	}
 }
 

@@ -56,6 +56,13 @@ func allowedUpdate(cluster v1.MySQLCluster) string {
 
 // rolloutOf returns the progress of an update from what was observed.
 func rolloutOf(cluster v1.MySQLCluster, seen observed) rollout {
+	r := progressOf(cluster, seen)
+	r.upgrade = upgradeOf(r, cluster, seen)
+	return r
+}
+
+// progressOf returns the same without what is known of an upgrade.
+func progressOf(cluster v1.MySQLCluster, seen observed) rollout {
 	r := rollout{n: children.NamesOf(cluster), recorded: cluster.Status.HadPrimary(), scale: scaleOf(seen), wanted: children.WantedReplicas(cluster), allowed: allowedUpdate(cluster)}
 	r.primary, _ = r.n.Ordinal(seen.route)
 	if seen.set == nil {
@@ -80,9 +87,11 @@ func rolloutOf(cluster v1.MySQLCluster, seen observed) rollout {
 			r.otherRevision = append(r.otherRevision, ordinal)
 		}
 	}
-	r.upgrade = upgradeOf(r, cluster, seen)
 	return r
 }
+
+// isUpdating reports whether members do not have the latest update yet, or the operator cannot know it.
+func (r rollout) isUpdating() bool { return !r.known || len(r.late) > 0 }
 
 // partitionOf returns the number of the first member that Kubernetes restarts for a StatefulSet.
 func partitionOf(set appsv1.StatefulSet) int {
@@ -90,11 +99,6 @@ func partitionOf(set appsv1.StatefulSet) int {
 		return int(*rolling.Partition)
 	}
 	return 0
-}
-
-// isUpdating reports whether members have not the latest update yet, or may not have it. It may be held back from some.
-func isUpdating(set *appsv1.StatefulSet) bool {
-	return set != nil && (set.Status.ObservedGeneration < set.Generation || set.Status.CurrentRevision != set.Status.UpdateRevision)
 }
 
 // bound returns the number of the first member that may be restarted without permission: the one above the primary. It is zero if the

@@ -59,6 +59,31 @@ func (r rolling) seen() (v1.MySQLCluster, observed) {
 	return cluster, seen
 }
 
+// TestMembersAreUpdating: while they are, Kubernetes may restart the primary for it.
+func TestMembersAreUpdating(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		is   rolling
+		want bool
+	}{
+		"all have the latest update":                  {rolling{record: "db-0", pods: "a a a", revisions: "a a"}, false},
+		"one has lost its Pod":                        {rolling{record: "db-0", pods: "- a a", revisions: "a a"}, false},
+		"an update reaches one after the other":       {rolling{record: "db-0", pods: "a a b", revisions: "a b"}, true},
+		"it restarts the last one":                    {rolling{record: "db-0", pods: "- b b", revisions: "a b"}, true},
+		"it is held back":                             {rolling{record: "db-1", pods: "a a b", revisions: "a b", partition: 2}, true},
+		"it is taken back, and members still have it": {rolling{record: "db-0", pods: "b b b", revisions: "a a"}, true},
+		"all have it, and one is not ready":           {rolling{record: "db-0", pods: "b b x", revisions: "a b"}, false},
+		"the controller has not seen it yet":          {rolling{record: "db-0", pods: "a a a", revisions: "a a", unseen: true}, true},
+	} {
+		if got := view(test.is.seen()).IsUpdating; got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if cluster, seen := (rolling{}).seen(); !view(cluster, observed{pods: seen.pods}).IsUpdating {
+		t.Error("without a StatefulSet, the operator cannot know")
+	}
+}
+
 func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 	t.Parallel()
 	type outcome struct {

@@ -14,6 +14,8 @@ import (
 const (
 	// closeLook is the pause between looks at the sessions of a mysqld that closes.
 	closeLook = 20 * time.Millisecond
+	// ackWait is for how long a mysqld that closes waits for commits that need acknowledgements.
+	ackWait = 2 * time.Second
 	// closeWait is for how long a mysqld that closes waits for killed sessions to roll back.
 	closeWait = 10 * time.Second
 	// errNoSuchThread is ER_NO_SUCH_THREAD: the session has ended by itself.
@@ -24,8 +26,9 @@ const (
 // A client whose commit waits for acknowledgements loses its connection. mysqld itself would tell it that the commit has succeeded.
 //
 // The order makes that certain. First, no client can log in any more. Then a lock lets no other write begin, or waits to be granted, and
-// writes wait behind it. Then KILL closes the clients' connections at once. Only then commits need no acknowledgements any more: they end,
-// and have no client to tell. Sessions that still roll back then have no client either. Until closed has returned, no client can log in.
+// writes wait behind it. Replicas are still connected, so commits that wait get their acknowledgements, usually within milliseconds. Then
+// KILL closes the connections of clients and replicas at once. Only then commits need no acknowledgements any more: they end, and have no
+// client to tell. Sessions that still roll back then have no client either. Until closed has returned, no client can log in.
 func (s *Server) CloseToClients(ctx context.Context, closed func() error) error {
 	looking, locking, err := s.admitNobody(ctx)
 	if err != nil {
@@ -36,28 +39,19 @@ func (s *Server) CloseToClients(ctx context.Context, closed func() error) error 
 	if err := looking.waitFor(ctx, locking); err != nil {
 		return err
 	}
+	isLocked, err := locking.isGranted(ackWait)
+	if err != nil {
+		return err
+	}
 	if err := looking.killOthers(ctx, locking.id); err != nil {
 		return err
 	}
-	if err := looking.exec(ctx, "stop enforcing acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = OFF"); err != nil {
-		return err
-	}
-	rolledBack := time.After(closeWait)
-	for {
-		select {
-		case err := <-locking.done:
-			if err != nil {
-				return err
-			}
-			return closed()
-		case <-rolledBack:
-			return closed()
-		case <-time.After(closeLook):
-		}
-		if err := looking.killOthers(ctx, locking.id); err != nil {
+	if !isLocked { // commits wait
+		if err := looking.endCommits(ctx, locking); err != nil {
 			return err
 		}
 	}
+	return closed()
 }
 
 // session is one connection, with its ID.
@@ -87,6 +81,27 @@ func (s session) exec(ctx context.Context, what string, statements ...string) er
 	return nil
 }
 
+// endCommits ends commits that wait for acknowledgements. Their clients have no connection any more. It returns when the other session has
+// its lock, or after closeWait.
+func (s session) endCommits(ctx context.Context, locking closingSession) error {
+	if err := s.exec(ctx, "stop enforcing acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = OFF"); err != nil {
+		return err
+	}
+	rolledBack := time.After(closeWait)
+	for {
+		select {
+		case err := <-locking.done:
+			return err
+		case <-rolledBack:
+			return nil
+		case <-time.After(closeLook):
+		}
+		if err := s.killOthers(ctx, locking.id); err != nil {
+			return err
+		}
+	}
+}
+
 // closingSession locks mysqld for writes in the background.
 type closingSession struct {
 	session
@@ -94,14 +109,25 @@ type closingSession struct {
 	close func()
 }
 
+// isGranted reports whether the lock is granted within a time, and mysqld refuses writes.
+func (s closingSession) isGranted(within time.Duration) (bool, error) {
+	select {
+	case err := <-s.done:
+		return err == nil, err
+	case <-time.After(within):
+		return false, nil
+	}
+}
+
 // admitNobody lets no client log in any more, and begins to lock mysqld. Accounts with CONNECTION_ADMIN are refused because two connections
-// are one more than max_connections, and than the one that is reserved for them (manual, "Too many connections").
+// are one more than max_connections, and than the one that is reserved for them (manual, "Too many connections"). Before, some more are
+// allowed than the second one needs: clients may take them. It does not use offline_mode, which would end the sessions of replicas.
 func (s *Server) admitNobody(ctx context.Context) (looking session, locking closingSession, err error) {
 	const what = "admit no more clients"
 	if looking, err = newSession(ctx, s.db); err != nil {
 		return looking, locking, fmt.Errorf("%s: %w", what, err)
 	}
-	if err := looking.exec(ctx, what, offlineOn, "SET GLOBAL max_connections = @@GLOBAL.max_connections + 2"); err != nil {
+	if err := looking.exec(ctx, what, "SET GLOBAL max_connections = @@GLOBAL.max_connections + 100"); err != nil {
 		return looking, locking, errors.Join(err, looking.Close())
 	}
 	apart := sql.OpenDB(s.connector)

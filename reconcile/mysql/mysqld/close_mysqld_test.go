@@ -3,6 +3,7 @@ package mysqld
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func TestCloseToClientsTellsNobodyMysqld(t *testing.T) {
 	for range 3 {
 		go inserts(Account{User: "app", Password: "app"})
 	}
-	go inserts(Account{User: "root", Password: "root's"}) // it comes back, and offline_mode does not stop it
+	go inserts(Account{User: "root", Password: "root's"}) // it comes back, and may use the connection that is reserved for such accounts
 	eventually(t, "all commits wait", func() error {
 		waiting, err := agent.WaitingCommits(t.Context())
 		if err == nil && waiting < 4 {
@@ -80,6 +81,67 @@ func TestCloseToClientsTellsNobodyMysqld(t *testing.T) {
 		if err := <-told; err == nil {
 			t.Error("a client was told that its commit has succeeded")
 		}
+	}
+}
+
+// TestCloseToClientsKeepsReplicasMysqld: clients write until a primary closes. Its replica has received all that it has, so another member
+// can lead, and the former primary needs no copy.
+func TestCloseToClientsKeepsReplicasMysqld(t *testing.T) {
+	t.Parallel()
+	certificates, b := writeCertificates(t), bootstrap("root's")
+	primary, replica := newMysqld(t, certificates), newMysqld(t, certificates)
+	agent := primary.start(t, sqlOf(t, b), b.Agent, withSemiSync()...)
+	root := primary.connect(t, Account{User: "root", Password: "root's"})
+	if err := root.exec(t.Context(), "prepare", "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER app IDENTIFIED BY 'app'", "GRANT ALL ON shop.* TO app"); err != nil {
+		t.Fatal(err)
+	}
+	follower := replica.start(t, sqlOf(t, b), b.Agent, append(withSemiSync(), "--rpl-semi-sync-replica-enabled=ON")...)
+	allowReceiver(t, agent)
+	if err := follower.PointToSource(t.Context(), sourceAt(primary, certificates, b.Replication)); err != nil {
+		t.Fatal(err)
+	}
+	if err := follower.StartReplica(t.Context(), b.Replication); err != nil {
+		t.Fatal(err)
+	}
+	awaitReplication(t, follower, replica)
+	if err := agent.EnforceAcks(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	var written atomic.Int64
+	for range 8 {
+		go func() {
+			for {
+				if err := root.exec(t.Context(), "write", "INSERT INTO shop.orders VALUES ()"); err != nil {
+					return
+				}
+				written.Add(1)
+			}
+		}()
+	}
+	eventually(t, "clients write", func() error {
+		if count := written.Load(); count < 1000 {
+			return fmt.Errorf("%d rows", count)
+		}
+		return nil
+	}, primary.messages)
+
+	bounded, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	began := time.Now()
+	if err := agent.CloseToClients(bounded, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("closed after %s and %d commits", time.Since(began), written.Load())
+	seen, err := agent.Observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	received, err := follower.received(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alone := seen.Server.Executed.Subtract(received); !alone.Empty() {
+		t.Errorf("the former primary alone has %s", alone)
 	}
 }
 

@@ -23,7 +23,7 @@ type Cluster struct {
 	// Port is the port on which every mysqld listens.
 	Port       int
 	Durability Durability
-	// IsUpdating reports whether an update of the members is in progress, or held back: Kubernetes may restart the primary for it.
+	// IsUpdating means that members do not have the latest update of their Pods yet: Kubernetes restarts them, or it is held back from them.
 	IsUpdating bool
 	// CopyLimit limits how fast a new member copies another one's data, in bytes per second; 0 means DefaultCopyLimit.
 	CopyLimit int64
@@ -107,8 +107,8 @@ const (
 	ReasonAdoptionBlocked Reason = "AdoptionBlocked"
 	// ReasonPrimaryDataLost: the primary on record came back without data that it had.
 	ReasonPrimaryDataLost Reason = "PrimaryDataLost"
-	// ReasonPrimaryDown: mysqld of the primary does not run, its Pod ends, its replicas are cut off from it, its volume fails, or its agent
-	// does not answer, and no other member may take over by itself.
+	// ReasonPrimaryDown: the primary has failed, and no other member may take over by itself. Its mysqld does not run, its Pod ends, its
+	// replicas are cut off from it, its volume fails, or its agent does not answer.
 	ReasonPrimaryDown Reason = "PrimaryDown"
 	// ReasonReplacingPrimary: another member takes over from the primary.
 	ReasonReplacingPrimary Reason = "ReplacingPrimary"

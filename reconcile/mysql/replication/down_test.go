@@ -146,8 +146,16 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 			stoppedPrimary(t, 3, 1).with(func(c *Cluster) { c.IsUpdating = true }), rec(1, 1, whole...)},
 		"its mysqld starts in a container that stays": {
 			stoppedPrimary(t, 3, 1).with(func(c *Cluster) { c.Members[0].Status.IsStopping = false }), rec(1, 1, whole...)},
+		"its container stops, and commits waited for no replica": {
+			stoppedPrimary(t, 3, 0), rec(1, 0, whole...)},
 		"of two replicas, the one takes over whose container does not stop": {
 			stopping(fencedFromDown(t, 3, 1), 1), Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: whole[1:], RequiredAcks: 1}},
+		"a replica whose container stops takes over before an upgraded one": {
+			stopping(fencedFromDown(t, 3, 1), 1).with(func(c *Cluster) { c.Members[1].Status.Version, c.Members[2].Status.Version = "8.4.6", "9.7.4" }),
+			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
+		"a replica whose container stops takes over before one whose applier has failed": {
+			stopping(fencedFromDown(t, 3, 1), 1).with(func(c *Cluster) { c.Members[2].Status.State = StateBroken }),
+			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
 
 		"it hangs, and no replica hears it": {
 			hungPrimary(t, 2, usual().silent()), fencing(1, whole...)},

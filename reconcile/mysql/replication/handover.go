@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A primary that has lost its data, whose mysqld does not run, whose Pod ends, whose volume fails, or that the network cuts off from its
-// replicas, is replaced by a replica.
+// A replica takes over from a primary that has failed: it has lost its data, its mysqld does not run, its Pod ends, its volume fails, or
+// the network cuts it off from its replicas.
 // Two records lead there. The first names no primary, and the former one in FormerPrimary. Its epoch is later than any that a member knows,
 // so members that have accepted it acknowledge no commit of the former primary any more: they are fenced. RequiredAcks stays as it was, and
 // so does InSync, except for a primary that has lost its data. Every acknowledged commit is on RequiredAcks of the other members in sync.
@@ -300,23 +300,26 @@ func (r Record) resumed() Record {
 	return r.after(r)
 }
 
-// bySuitability sorts members that may become the primary: first those whose appliers have not failed, whose volumes take writes, that
-// stay, whose MySQL the others can follow, and that have the least to apply.
+// bySuitability sorts members that may become the primary. An applier that has failed, or a volume that takes no writes, counts most. Then
+// come whether the user wants the member, whether the others can follow its MySQL, whether its container stops, and what it must apply.
 func (c Cluster) bySuitability(members []Member) []Member {
 	sorted := slices.Clone(members)
 	rank := func(member Member) (int, int64) {
 		rank := 0
 		if member.Status.State == StateBroken {
-			rank += 4
+			rank += 8
 		}
 		if member.Status.hasPoorVolume() {
+			rank += 8
+		}
+		if !c.wanted(member) {
 			rank += 4
 		}
 		if slices.ContainsFunc(members, func(other Member) bool { return IsOlderSeries(other.Status.Version, member.Status.Version) }) {
-			rank++ // MySQL supports no replica that is older than its source (manual, "Replication Compatibility Between MySQL Versions")
+			rank += 2 // MySQL supports no replica that is older than its source (manual, "Replication Compatibility Between MySQL Versions")
 		}
-		if !c.wanted(member) || member.Status.IsStopping {
-			rank += 2
+		if member.Status.IsStopping {
+			rank++ // it can lead in its next container
 		}
 		return rank, member.Status.Received.Subtract(member.Status.Executed).Count()
 	}

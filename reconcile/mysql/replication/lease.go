@@ -241,12 +241,12 @@ const UnheardLeast = time.Second
 
 // primaryLost judges a primary that does not answer, and from which the replicas get nothing. It must have a lease. All replicas in sync
 // that answer must have got nothing: one that has follows a primary that works. If Kubernetes starts its Pod, the primary gets time for
-// that, unless a replica takes over at once from one that has stopped (primaryStops).
+// that during an update of the members, or if no replica may take over at once.
 func (c Cluster) primaryLost() Verdict {
 	v := Verdict{Rule: RuleLost}
 	primary, found := c.member(c.Record.Primary)
 	limit := max(LostAfter, c.Limits.NotReady, c.Limits.Unreachable) // Kubernetes starts its Pod
-	if primary.IsRunning || !c.IsUpdating && c.enoughAreLeft(stays) {
+	if primary.IsRunning || !c.IsUpdating && c.couldReplaceAtOnce(stays) {
 		limit = min(UnheardLeast, c.Limits.Unreachable)
 	}
 	if !v.must(noAnswer, found && primary.Status == nil) {

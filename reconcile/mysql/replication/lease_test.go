@@ -92,10 +92,12 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 			starting(unreachable(t, 3, 1, UnheardLeast)), leased(fencing(1, whole...))},
 		"Kubernetes starts its Pod again for an update": {
 			starting(unreachable(t, 3, 1, LostAfter-1)).with(func(c *Cluster) { c.IsUpdating = true }), leased(rec(1, 1, whole...))},
-		"Kubernetes starts its Pod again, and all other containers stop": {
+		"Kubernetes starts its Pod again, and the container of a replica stops": {
 			stopping(starting(unreachable(t, 3, 1, LostAfter-1)), 1), leased(rec(1, 1, whole...))},
 		"Kubernetes starts its Pod again, and the user gives a crashed primary time": {
 			patient(unreachable(t, 3, 1, LostAfter-1)), leased(rec(1, 1, whole...))},
+		"Kubernetes starts its Pod again, and the user waits longer for a mysqld that is not ready": {
+			patient(unreachable(t, 3, 1, LostAfter)).with(func(c *Cluster) { c.Limits.NotReady = time.Minute }), leased(rec(1, 1, whole...))},
 		"Kubernetes starts its Pod again, and the only replica is needed": {
 			starting(unreachable(t, 2, 1, LostAfter-1)), leased(rec(1, 1, whole[:2]...))},
 		"Kubernetes does not start it in time": {

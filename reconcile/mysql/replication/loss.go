@@ -75,30 +75,34 @@ func (c Cluster) primaryDown() Verdict {
 // without it. Its agent holds the next start for a moment: before, it can cut off what only this member has.
 func (c Cluster) isReplacedAtOnce() bool {
 	status := c.primaryStatus()
-	return status != nil && status.StartHeld && c.couldReplaceAtOnce()
+	return status != nil && status.StartHeld && c.couldReplaceAtOnce(answers)
 }
-
-func (c Cluster) couldReplaceAtOnce() bool { return c.enoughAreLeft(answers) }
 
 // stays reports whether a member answers, and its container does not stop.
 func stays(member Member) bool { return answers(member) && !member.Status.IsStopping }
 
-// enoughAreLeft reports whether the replicas of which something holds can keep the promise of the record without the primary, and the user
-// does not wait for a primary that has ended.
-func (c Cluster) enoughAreLeft(holds func(Member) bool) bool {
-	return !c.Limits.RestartsCrashed && len(c.witnesses(holds)) > c.Record.RequiredAcks
+// couldReplaceAtOnce reports whether a replica may take over without time for the primary to come back. Only the replicas count for which
+// counts returns true.
+func (c Cluster) couldReplaceAtOnce(counts func(Member) bool) bool {
+	return !c.Limits.RestartsCrashed && c.enoughAreLeft(counts)
 }
 
-// primaryStops judges a primary that has closed because its container stops, as its Pod does when a node is drained. Another container may
-// have to wait for a node, an image or a volume. If an update restarts the primary, Kubernetes starts it again where it was.
+// enoughAreLeft reports whether, without the primary, enough replicas count: one leads, and RequiredAcks others acknowledge.
+func (c Cluster) enoughAreLeft(counts func(Member) bool) bool {
+	return c.Record.RequiredAcks > 0 && len(c.witnesses(counts)) > c.Record.RequiredAcks
+}
+
+// primaryStops judges a primary that has closed because its container stops, as its Pod does when a node is drained. The next container may
+// wait for a node, an image or a volume. An update restarts the primary in its turn (ADR 38).
 func (c Cluster) primaryStops() Verdict {
 	v, status := Verdict{Rule: RuleStops}, c.primaryStatus()
-	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its container stops", status.IsStopping) {
+	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its agent reports that", status.IsStopping) {
 		return v
 	}
 	v.must("its mysqld takes no writes", status.Closed != nil)
-	v.must("no update of the members is in progress", !c.IsUpdating)
-	v.must("enough replicas are left to replace it at once", c.enoughAreLeft(stays))
+	v.must("no update of the members is in progress, or held back", !c.IsUpdating)
+	v.must("spec.failover.whenPrimaryCrashes is Replace", !c.Limits.RestartsCrashed)
+	v.must("enough replicas are left", c.enoughAreLeft(stays))
 	return v.saying("mysqld of the primary %s has closed, because its container stops", c.Record.Primary)
 }
 

@@ -50,7 +50,7 @@ func (c Cluster) whyDelayed() string {
 // afterFailures says how soon a replica takes over after mysqld of the primary has failed.
 func (c Cluster) afterFailures() string {
 	fails := fmt.Sprintf("%d seconds after mysqld of %s fails", int((c.Limits.NotReady + takingOver).Seconds()), c.Record.Primary)
-	if !c.couldReplaceAtOnce() {
+	if !c.couldReplaceAtOnce(answers) {
 		return fails
 	}
 	return fmt.Sprintf("%d seconds after mysqld of %s crashes, or %d after it fails otherwise", int(takingOver.Seconds()), c.Record.Primary, int((c.Limits.NotReady + takingOver).Seconds()))

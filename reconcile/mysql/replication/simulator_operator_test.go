@@ -41,7 +41,7 @@ func (w *world) operate() {
 }
 
 func (w *world) beginPass(p *pass) {
-	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Limits: w.limits(), Durability: w.policy, Request: w.request, Force: w.surrender.request, WantsLease: w.wantsLease, SinceTakeover: w.sinceTakeover()}
+	seen := Cluster{UID: fmt.Sprint("life ", w.life), Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Limits: w.limits(), Durability: w.policy, Request: w.request, Force: w.surrender.request, WantsLease: w.wantsLease, SinceTakeover: w.sinceTakeover(), IsUpdating: w.isUpdating}
 	version := w.version
 	if p.stale {
 		seen.Record, version = w.stale, -1

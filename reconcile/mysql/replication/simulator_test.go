@@ -92,6 +92,8 @@ type world struct {
 	acked  transactions
 	// hollow are the transactions that change no row.
 	hollow transactions
+	// isUpdating means that an update of the members is in progress, or held back.
+	isUpdating bool
 	// losesOften means that replicas lose their volumes often.
 	losesOften bool
 	// replicasCopied counts the copies of replicas, and donorsRefused the replicas that agents did not copy.
@@ -333,9 +335,8 @@ func (w *world) turn(m *simulated) {
 // kubelet simulates kubelet and the StatefulSet controller: Pods, and the processes in them.
 func (w *world) kubelet(m *simulated) {
 	switch {
-	case m.isEnding && w.random.IntN(4) == 0:
-		w.replacePod(m)
 	case m.isEnding:
+		w.end(m)
 	case m.pod && m.ordinal >= w.scale:
 		w.say("%s: Pod removed", m.name)
 		m.killPod()
@@ -468,11 +469,7 @@ func (w *world) fault() {
 			w.misfortune()
 		}
 	case 18:
-		if m := w.named(w.record.Primary); m != nil && m.agent.up && !m.fault.stands && w.random.IntN(2) == 0 {
-			w.endPod(m)
-			return
-		}
-		w.replacePod(w.named(w.record.Primary))
+		w.deletePod(m)
 	case 19:
 		w.stopApplier(m)
 	case 14:
@@ -501,13 +498,39 @@ func (w *world) replacePod(m *simulated) {
 	w.say("%s: Pod killed", m.name)
 }
 
-// endPod begins to end a member's Pod. Its agent answers until the Pod has ended. mysqld closes in order, and commits what waits, or it
-// cannot, and is killed.
+// deletePod deletes the Pod of the primary, or of another member, with a grace period or without. Updates of the members do so, too.
+func (w *world) deletePod(m *simulated) {
+	if w.random.IntN(4) == 0 {
+		w.isUpdating = !w.isUpdating
+		w.say("an update is in progress: %t", w.isUpdating)
+	}
+	if w.random.IntN(4) > 0 {
+		m = w.named(w.record.Primary)
+	}
+	if m != nil && m.agent.up && !m.fault.stands && w.random.IntN(2) == 0 {
+		w.endPod(m)
+		return
+	}
+	w.replacePod(m)
+}
+
+// endPod begins to end a member's Pod. Its agent answers until the Pod has ended.
 func (w *world) endPod(m *simulated) {
 	w.say("%s: Pod ends", m.name)
-	m.crash()
 	m.isEnding = true
-	if w.random.IntN(2) == 0 {
+}
+
+// end continues the end of a Pod. mysqld closes in order, and commits what waits, or it cannot, and is killed.
+func (w *world) end(m *simulated) {
+	if w.random.IntN(4) == 0 {
+		w.replacePod(m)
+		return
+	}
+	if m.sql.up {
+		w.say("%s: mysqld ends", m.name)
+		m.crash()
+	}
+	if !m.sql.up && w.random.IntN(2) == 0 {
 		m.recover()
 		m.sql.held = false
 	}
