@@ -123,7 +123,7 @@ func notesOf(e replication.Evidence) string {
 	note(!e.Answers && e.IsRunning, "Kubernetes says that its agent runs")
 	note(e.IsWitness, "counts")
 	note(e.TakesNoWrites && e.Role != "in sync", "certainly takes no writes")
-	note(e.IsStopping, "its container stops")
+	note(e.IsRestarting, "its container restarts")
 	note(e.UnansweredSeconds > 0, fmt.Sprintf("mysqld has not answered for %d s", e.UnansweredSeconds))
 	note(e.AcksShortSeconds > 0, fmt.Sprintf("too few acknowledgements for %d s", e.AcksShortSeconds))
 	note(e.VolumeStuckSeconds > 0, fmt.Sprintf("its volume has taken no write for %d s", e.VolumeStuckSeconds))

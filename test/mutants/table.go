@@ -55,12 +55,12 @@ func promises() []mutant {
 func takeovers() []mutant {
 	const file = "handover.go"
 	return []mutant{
-		{"a primary is replaced at once that only starts", loss, "!v.must(\"its agent reports that\", status.IsStopping)", "!v.must(\"its agent reports that\", true)"},
-		{"a replica counts whose container stops, too", loss, "return answers(member) && !member.Status.IsStopping", "return answers(member)"},
+		{"a primary is replaced at once that restarts in its container", loss, "!v.must(\"its agent reports that\", status.IsRestarting)", "!v.must(\"its agent reports that\", true)"},
+		{"a replica counts whose container restarts, too", loss, "return answers(member) && !member.Status.IsRestarting", "return answers(member)"},
 		{"a primary is replaced that an update restarts", loss, "v.must(\"no update of the members is in progress, or held back\", !c.IsUpdating)", "_ = c.IsUpdating"},
-		{"a lease becomes long although mysqld stops", "lease.go", "return status != nil && !status.IsStopping //", "return status != nil //"},
-		{"a member takes over whose container stops", file, "if member.Status.IsStopping {", "if false {"},
-		{"a primary whose Pod starts does not get time", "lease.go", "if primary.IsRunning || !c.IsUpdating && c.couldReplaceAtOnce(stays) {", "if true {"},
+		{"a lease becomes long although a replica takes over", "lease.go", "return status != nil && !(status.IsRestarting && c.couldReplaceRestarting())", "return status != nil"},
+		{"a member takes over whose container restarts", file, "if member.Status.IsRestarting {", "if false {"},
+		{"a primary whose Pod starts does not get time", "lease.go", "if primary.IsRunning || c.couldReplaceRestarting() {", "if true {"},
 		{"one member too few is read", "record.go", "return len(removed(r.InSync, r.lastPrimary())) - r.RequiredAcks + 1", "return len(removed(r.InSync, r.lastPrimary())) - r.RequiredAcks"},
 		{"the new primary promises what only some members hold", file, "if member.Name != chosen && member.Status.Received.Contains(all) {", "if _ = all; member.Name != chosen {"},
 		{"members that were not read stay in sync", file, "next.InSync = added(next.InSync, member.Name)\n\t\tif member.Name != chosen", "next.InSync = c.Record.InSync\n\t\tif member.Name != chosen"},

@@ -208,7 +208,7 @@ func New(layout Layout, who Identity, life string, log logr.Logger) (*Agent, err
 		layout: layout, ordinal: who.Ordinal, life: life, log: log, local: local, inForce: inForce, kept: kept,
 		root: rootPassword{layout: layout, absent: who.RootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), startingSince: time.Now(), hold: hold{mayBegin: true},
 	}
-	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, KeepsEvents: true, TakesDonor: true, Boot: rand.Text()}
+	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, KeepsEvents: true, TakesDonor: true, IsRestarting: true, Boot: rand.Text()}
 	agent.reportKept()
 	return agent, nil
 }

@@ -48,7 +48,7 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 	if changed {
 		a.lastMessage, status.Message = step.Message, step.Message
 	}
-	status.State, status.NeedsCopy = step.State, step.NeedsCopy
+	status.State, status.NeedsCopy, status.IsRestarting = step.State, step.NeedsCopy, a.mysqld.Stopping
 	status.ObservedUnder, status.Silent = under.version, under.silent
 	status.ServerUUID, status.Version = server.ServerUUID, observed.Version
 	status.Executed, status.Received = server.Executed, server.Executed.Union(server.Channel.Retrieved)

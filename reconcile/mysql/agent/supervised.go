@@ -51,7 +51,7 @@ func (a *Agent) supervised(now supervisor.State) {
 		a.hold.since = time.Now()
 	}
 	a.mysqld, a.isGone, a.hold.mayBegin = now, !now.Running, a.hold.mayBegin && !now.Running
-	a.status.IsStopping = now.Stopping
+	a.status.IsRestarting = a.status.IsRestarting || now.Stopping
 	a.reportHeld()
 	if a.stopsOpen() && a.interrupt != nil {
 		a.interrupt()
@@ -95,7 +95,7 @@ func (a *Agent) unsupervised(err error) {
 		return
 	}
 	a.log.Info("mysqld's supervisor does not answer", "error", err.Error())
-	a.mysqld, a.hold.mayBegin = supervisor.State{}, true
+	a.mysqld, a.hold.mayBegin, a.status.IsRestarting = supervisor.State{}, true, true
 	a.reportHeld()
 	a.hasEnded("the container of mysqld has ended")
 }

@@ -32,7 +32,7 @@ func crashedPrimary(t *testing.T, replicas, acks int) *story {
 	return healthy(t, replicas, acks).hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Closed, s.StartHeld = &Version{}, true })
 }
 
-// stoppedPrimary is a cluster whose primary db-0 has closed, because its container stops.
+// stoppedPrimary is a cluster whose primary db-0 takes no writes, because its container restarts.
 func stoppedPrimary(t *testing.T, replicas, acks int) *story {
 	t.Helper()
 	s := healthy(t, replicas, acks).hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Closed = &Version{} })
@@ -41,7 +41,7 @@ func stoppedPrimary(t *testing.T, replicas, acks int) *story {
 
 // stopping is the same cluster if the container of a member stops.
 func stopping(s *story, ordinal int) *story {
-	return s.with(func(c *Cluster) { c.Members[ordinal].Status.IsStopping = true })
+	return s.with(func(c *Cluster) { c.Members[ordinal].Status.IsRestarting = true })
 }
 
 // behind is the same cluster in which db-1 has everything, and has not applied all of it.
@@ -132,28 +132,28 @@ func TestDecideReplacesAPrimaryWhoseMysqldDoesNotRun(t *testing.T) {
 		"it has crashed, and the member that has everything has not applied all of it": {
 			behind(t, crashedPrimary(t, 3, 1)), rec(1, 1, whole...)},
 
-		"its container stops, and it has closed": {
+		"its container restarts, and it has closed": {
 			stoppedPrimary(t, 3, 1), fencing(1, whole...)},
-		"its container stops, and it takes writes still": {
+		"its container restarts, and it takes writes still": {
 			stopping(healthy(t, 3, 1), 0), rec(1, 1, whole...)},
-		"its container stops, and so does that of a replica": {
+		"its container restarts, and so does that of a replica": {
 			stopping(stoppedPrimary(t, 3, 1), 2), rec(1, 1, whole...)},
-		"its container stops, and one replica is left, which alone could promise nothing": {
+		"its container restarts, and one replica is left, which alone could promise nothing": {
 			stoppedPrimary(t, 2, 1), rec(1, 1, whole[:2]...)},
-		"its container stops, and the user wants it to restart": {
+		"its container restarts, and the user wants it to restart": {
 			stoppedPrimary(t, 3, 1).with(func(c *Cluster) { c.Limits.RestartsCrashed = true }), rec(1, 1, whole...)},
-		"its container stops, because an update restarts it": {
+		"its container restarts, because an update restarts it": {
 			stoppedPrimary(t, 3, 1).with(func(c *Cluster) { c.IsUpdating = true }), rec(1, 1, whole...)},
 		"its mysqld starts in a container that stays": {
-			stoppedPrimary(t, 3, 1).with(func(c *Cluster) { c.Members[0].Status.IsStopping = false }), rec(1, 1, whole...)},
-		"its container stops, and commits waited for no replica": {
+			stoppedPrimary(t, 3, 1).with(func(c *Cluster) { c.Members[0].Status.IsRestarting = false }), rec(1, 1, whole...)},
+		"its container restarts, and commits waited for no replica": {
 			stoppedPrimary(t, 3, 0), rec(1, 0, whole...)},
-		"of two replicas, the one takes over whose container does not stop": {
+		"of two replicas, the one takes over whose container does not restart": {
 			stopping(fencedFromDown(t, 3, 1), 1), Record{Epoch: 2, Revision: 3, Primary: "db-2", InSync: whole[1:], RequiredAcks: 1}},
-		"a replica whose container stops takes over before an upgraded one": {
+		"a replica whose container restarts takes over before an upgraded one": {
 			stopping(fencedFromDown(t, 3, 1), 1).with(func(c *Cluster) { c.Members[1].Status.Version, c.Members[2].Status.Version = "8.4.6", "9.7.4" }),
 			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
-		"a replica whose container stops takes over before one whose applier has failed": {
+		"a replica whose container restarts takes over before one whose applier has failed": {
 			stopping(fencedFromDown(t, 3, 1), 1).with(func(c *Cluster) { c.Members[2].Status.State = StateBroken }),
 			Record{Epoch: 2, Revision: 3, Primary: "db-1", InSync: whole[1:], RequiredAcks: 1}},
 

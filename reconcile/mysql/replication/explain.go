@@ -147,8 +147,8 @@ type Evidence struct {
 	VolumeStuckSeconds int       `json:"volumeStuckSeconds,omitempty"`
 	VolumeFailure      string    `json:"volumeFailure,omitempty"`
 	Disk               DiskLevel `json:"disk,omitempty"`
-	// IsStopping means that the container of its mysqld stops.
-	IsStopping bool `json:"isStopping,omitempty"`
+	// IsRestarting means that the container of its mysqld stops, or that mysqld has not answered in the next one yet.
+	IsRestarting bool `json:"isRestarting,omitempty"`
 	// CommitWaitSeconds is for how long sessions have waited to commit without any commit.
 	CommitWaitSeconds int64 `json:"commitWaitSeconds,omitempty"`
 	// IsForgetful means that it may have lost what it acknowledged, NeedsCopy that its data must be replaced, IsOtherRelease that its agent
@@ -181,7 +181,7 @@ func (c Cluster) Evidence() []Evidence {
 
 func (e *Evidence) take(s Status) {
 	e.State, e.Message, e.TakesNoWrites, e.UnansweredSeconds = s.State, s.Message, s.Closed != nil, int(s.UnansweredFor.Seconds())
-	e.IsStopping = s.IsStopping
+	e.IsRestarting = s.IsRestarting
 	e.QuietSeconds, e.IsAcknowledging = int(s.SourceSilentFor.Seconds()), s.Acknowledging
 	e.Connected, e.AckClients, e.AcksShortSeconds = s.ConnectedReplicas, s.AckClients, s.AcksShortSeconds
 	e.ToApply = s.Received.Subtract(s.Executed).Count()
@@ -213,5 +213,5 @@ func (c Cluster) Verdicts() []Verdict {
 	if c.Record.Primary == "" {
 		return nil
 	}
-	return []Verdict{c.primaryDown(), c.primaryStops(), c.primaryCutOff(), c.primaryVolume(), c.primaryLost(), c.primaryGone()}
+	return []Verdict{c.primaryDown(), c.primaryRestarts(), c.primaryCutOff(), c.primaryVolume(), c.primaryLost(), c.primaryGone()}
 }

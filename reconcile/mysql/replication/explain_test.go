@@ -99,18 +99,18 @@ func TestVerdictsGiveEvidence(t *testing.T) {
 		want  []string
 	}{
 		"a healthy cluster": {healthy(t, 3, 1), []string{
-			"mysqld fails: its mysqld does not answer the agent", "its container stops: its agent reports that", "cut off from the replicas: it hears fewer replicas than must acknowledge",
+			"mysqld fails: its mysqld does not answer the agent", "its container restarts: its agent reports that", "cut off from the replicas: it hears fewer replicas than must acknowledge",
 			"its volume fails: its volume stands still, fails, or is full while commits hang",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"mysqld hangs, and one replica hears it": {hungPrimary(t, 1, time.Minute), []string{
-			"mysqld fails: enough replicas in sync have got nothing from it", "its container stops: its agent reports that", "cut off from the replicas: its mysqld is open to replicas",
+			"mysqld fails: enough replicas in sync have got nothing from it", "its container restarts: its agent reports that", "cut off from the replicas: its mysqld is open to replicas",
 			"its volume fails: its volume stands still, fails, or is full while commits hang",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"nothing answers, and there is no lease": {healthy(t, 3, 1).lost(0), []string{
-			"mysqld fails: its agent answers", "its container stops: its agent answers", "cut off from the replicas: its agent answers", "its volume fails: its agent answers", "nothing answers for it: it has a lease",
+			"mysqld fails: its agent answers", "its container restarts: its agent answers", "cut off from the replicas: its agent answers", "its volume fails: its agent answers", "nothing answers for it: it has a lease",
 			"nothing answers for it: enough replicas in sync have got nothing from it"}},
-		"its container stops, and the user gives it time": {patient(stoppedPrimary(t, 3, 1)), []string{
-			"mysqld fails: its mysqld has not been ready", "its container stops: spec.failover.whenPrimaryCrashes is Replace", "cut off from the replicas: its mysqld is open to replicas",
+		"its container restarts, and the user gives it time": {patient(stoppedPrimary(t, 3, 1)), []string{
+			"mysqld fails: its mysqld has not been ready", "its container restarts: spec.failover.whenPrimaryCrashes is Replace", "cut off from the replicas: its mysqld is open to replicas",
 			"its volume fails: its volume stands still, fails, or is full while commits hang",
 			"nothing answers for it: its agent does not answer", "its agent is away: its agent does not answer"}},
 		"no primary": {healthy(t, 3, 1).with(func(c *Cluster) { c.Record.Primary = "" }), nil},
@@ -169,13 +169,13 @@ func TestEvidence(t *testing.T) {
 	s := healthy(t, 3, 1).hears(2, StateReplicating, acking, func(t *testing.T, s *Status) {
 		t.Helper()
 		s.Executed, s.Received, s.IsForgetful = gtids(t, "A:1-7"), gtids(t, "A:1-9"), true
-		s.IsStopping = true
+		s.IsRestarting = true
 	}).silent(0)
 	got := s.c.Evidence()
 	if got[0].Answers || got[0].Role != "primary" || !got[1].IsWitness || got[1].Alone != 1 {
 		t.Errorf("the evidence is %+v", got)
 	}
-	if two := got[2]; two.IsWitness || !two.IsForgetful || !two.IsStopping || got[1].IsStopping || two.ToApply != 2 || two.Lacks != 1 || two.Alone != 0 || two.Accepted != s.c.Record.Version() {
+	if two := got[2]; two.IsWitness || !two.IsForgetful || !two.IsRestarting || got[1].IsRestarting || two.ToApply != 2 || two.Lacks != 1 || two.Alone != 0 || two.Accepted != s.c.Record.Version() {
 		t.Errorf("the evidence of db-2 is %+v", two)
 	}
 }

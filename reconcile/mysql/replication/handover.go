@@ -37,7 +37,7 @@ func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 // the replicas get nothing from it. While its agent does not answer, the operator does so only if the primary has a lease (lease.go), or a
 // user asks for it: the agent cannot say whether mysqld still runs.
 func (c Cluster) replaceDown(decision Decision) Decision {
-	down := cmp.Or(c.primaryDown().Message, c.primaryStops().Message, c.primaryCutOff().Message, c.primaryLost().Message, c.primaryVolume().Message)
+	down := cmp.Or(c.primaryDown().Message, c.primaryRestarts().Message, c.primaryCutOff().Message, c.primaryLost().Message, c.primaryVolume().Message)
 	gone := c.primaryGone().Message
 	if down == "" && gone == "" {
 		return decision
@@ -301,7 +301,7 @@ func (r Record) resumed() Record {
 }
 
 // bySuitability sorts members that may become the primary. An applier that has failed, or a volume that takes no writes, counts most. Then
-// come whether the user wants the member, whether the others can follow its MySQL, whether its container stops, and what it must apply.
+// come whether the user wants the member, whether the others can follow its MySQL, whether its container restarts, and what it must apply.
 func (c Cluster) bySuitability(members []Member) []Member {
 	sorted := slices.Clone(members)
 	rank := func(member Member) (int, int64) {
@@ -318,7 +318,7 @@ func (c Cluster) bySuitability(members []Member) []Member {
 		if slices.ContainsFunc(members, func(other Member) bool { return IsOlderSeries(other.Status.Version, member.Status.Version) }) {
 			rank += 2 // MySQL supports no replica that is older than its source (manual, "Replication Compatibility Between MySQL Versions")
 		}
-		if member.Status.IsStopping {
+		if member.Status.IsRestarting {
 			rank++ // it can lead in its next container
 		}
 		return rank, member.Status.Received.Subtract(member.Status.Executed).Count()

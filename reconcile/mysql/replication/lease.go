@@ -105,7 +105,7 @@ func (c Cluster) wantedLease() time.Duration {
 func (c Cluster) needsOperator() bool {
 	status := c.primaryStatus()
 	if status == nil || status.State != StateWriting {
-		return status != nil && !status.IsStopping // it opens in its next container
+		return status != nil && !(status.IsRestarting && c.couldReplaceRestarting())
 	}
 	lease := status.Lease
 	return lease != nil && (lease.Needs > 0 || c.Record.LeaseLasts > 0) && (lease.IsEnding() || !lease.IsHeard)
@@ -246,7 +246,7 @@ func (c Cluster) primaryLost() Verdict {
 	v := Verdict{Rule: RuleLost}
 	primary, found := c.member(c.Record.Primary)
 	limit := max(LostAfter, c.Limits.NotReady, c.Limits.Unreachable) // Kubernetes starts its Pod
-	if primary.IsRunning || !c.IsUpdating && c.couldReplaceAtOnce(stays) {
+	if primary.IsRunning || c.couldReplaceRestarting() {
 		limit = min(UnheardLeast, c.Limits.Unreachable)
 	}
 	if !v.must(noAnswer, found && primary.Status == nil) {

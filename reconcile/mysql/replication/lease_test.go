@@ -92,7 +92,7 @@ func TestDecideReplacesAnUnreachablePrimary(t *testing.T) {
 			starting(unreachable(t, 3, 1, UnheardLeast)), leased(fencing(1, whole...))},
 		"Kubernetes starts its Pod again for an update": {
 			starting(unreachable(t, 3, 1, LostAfter-1)).with(func(c *Cluster) { c.IsUpdating = true }), leased(rec(1, 1, whole...))},
-		"Kubernetes starts its Pod again, and the container of a replica stops": {
+		"Kubernetes starts its Pod again, and the container of a replica restarts": {
 			stopping(starting(unreachable(t, 3, 1, LostAfter-1)), 1), leased(rec(1, 1, whole...))},
 		"Kubernetes starts its Pod again, and the user gives a crashed primary time": {
 			patient(unreachable(t, 3, 1, LostAfter-1)), leased(rec(1, 1, whole...))},
@@ -254,7 +254,7 @@ func TestDecideRecordsLeases(t *testing.T) {
 			}), lasting(LongLease, rec(1, 1, whole[:3]...))},
 		"its mysqld has ended: the operator must confirm it before it opens": {
 			engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts, c.Members[0].Status.State = ShortLease, StateStarting }), lasting(LongLease, rec(1, 1, whole[:3]...))},
-		"it stays short if mysqld stops with its container": {
+		"it stays short if a replica takes over, because its container restarts": {
 			stopping(engages(3, 1, 1, 1).with(func(c *Cluster) { c.Record.LeaseLasts, c.Members[0].Status.State = ShortLease, StateStarting }), 0), lasting(ShortLease, rec(1, 1, whole[:3]...))},
 		"a stronger promise needs another lease": {
 			engages(5, 1, 1, 1).with(func(c *Cluster) { c.Record = leased(c.Record) }).hears(0, StateWriting, enforces(2, 4), engaged(1, 1)), rec(1, 2, whole...)},

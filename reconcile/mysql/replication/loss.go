@@ -78,8 +78,12 @@ func (c Cluster) isReplacedAtOnce() bool {
 	return status != nil && status.StartHeld && c.couldReplaceAtOnce(answers)
 }
 
-// stays reports whether a member answers, and its container does not stop.
-func stays(member Member) bool { return answers(member) && !member.Status.IsStopping }
+// stays reports whether a member answers, and its container does not restart.
+func stays(member Member) bool { return answers(member) && !member.Status.IsRestarting }
+
+// couldReplaceRestarting reports whether a replica may take over from a primary because its container restarts, once it takes no writes. An
+// update restarts the primary in its turn (ADR 38).
+func (c Cluster) couldReplaceRestarting() bool { return !c.IsUpdating && c.couldReplaceAtOnce(stays) }
 
 // couldReplaceAtOnce reports whether a replica may take over without time for the primary to come back. Only the replicas count for which
 // counts returns true.
@@ -92,18 +96,18 @@ func (c Cluster) enoughAreLeft(counts func(Member) bool) bool {
 	return c.Record.RequiredAcks > 0 && len(c.witnesses(counts)) > c.Record.RequiredAcks
 }
 
-// primaryStops judges a primary that has closed because its container stops, as its Pod does when a node is drained. The next container may
-// wait for a node, an image or a volume. An update restarts the primary in its turn (ADR 38).
-func (c Cluster) primaryStops() Verdict {
-	v, status := Verdict{Rule: RuleStops}, c.primaryStatus()
-	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its agent reports that", status.IsStopping) {
+// primaryRestarts judges a primary that takes no writes because its container restarts, as it does when its node is drained. The next
+// container may wait for a node, an image or a volume.
+func (c Cluster) primaryRestarts() Verdict {
+	v, status := Verdict{Rule: RuleRestarts}, c.primaryStatus()
+	if !v.must("its agent answers", status.speaksOurProtocol()) || !v.must("its agent reports that", status.IsRestarting) {
 		return v
 	}
 	v.must("its mysqld takes no writes", status.Closed != nil)
 	v.must("no update of the members is in progress, or held back", !c.IsUpdating)
 	v.must("spec.failover.whenPrimaryCrashes is Replace", !c.Limits.RestartsCrashed)
 	v.must("enough replicas are left", c.enoughAreLeft(stays))
-	return v.saying("mysqld of the primary %s has closed, because its container stops", c.Record.Primary)
+	return v.saying("mysqld of the primary %s takes no writes, because its container restarts", c.Record.Primary)
 }
 
 // primaryGone judges a primary whose agent has not answered for too long.

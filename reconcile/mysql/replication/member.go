@@ -213,8 +213,8 @@ type Status struct {
 	StartHeld bool `json:"startHeld,omitempty"`
 	// LeaseLost means that mysqld was killed because its lease had ended, and has not started since.
 	LeaseLost bool `json:"leaseLost,omitempty"`
-	// IsStopping means that the container of mysqld stops, or has stopped: mysqld closes, and does not start again in this container.
-	IsStopping bool `json:"isStopping,omitempty"`
+	// IsRestarting means that the container of mysqld stops or has stopped, and mysqld has not answered in the next one yet.
+	IsRestarting bool `json:"isRestarting,omitempty"`
 	// Closed is set while mysqld certainly takes no writes: it does not run, or refuses them. It is the version of the record that the member
 	// followed before the agent saw that; zero if it followed none.
 	Closed *Version `json:"closed,omitempty"`

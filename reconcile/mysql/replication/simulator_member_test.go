@@ -179,6 +179,8 @@ type simulated struct {
 	isLost, isBroken bool
 	// isEnding means that Kubernetes ends its Pod.
 	isEnding bool
+	// hasAnswered means that mysqld has started in its container.
+	hasAnswered bool
 	// runsOn means that it may take writes although another member has replaced it.
 	runsOn bool
 	// fault is how its volume fails.
@@ -221,7 +223,7 @@ func (m *simulated) boot() {
 	if !m.vol.made {
 		m.vol.made, m.vol.origin = true, OriginFresh
 	}
-	m.sql = server{up: true, readOnly: true, start: m.sql.start + 1}
+	m.sql, m.hasAnswered = server{up: true, readOnly: true, start: m.sql.start + 1}, true
 }
 
 // killPod ends mysqld and agent; the Pod's containers start again later. The next agent sees that a primary has crashed.
@@ -230,7 +232,7 @@ func (m *simulated) killPod() {
 	m.heal()
 	m.forgetUnstored()
 	m.crash()
-	m.agent, m.sql.held, m.isEnding = sidecar{}, hasCrashed, false
+	m.agent, m.sql.held, m.isEnding, m.hasAnswered = sidecar{}, hasCrashed, false, false
 }
 
 // loseData ends the Pod, and gives the next one a new volume.

@@ -80,7 +80,7 @@ func (w *world) ask(p *pass) {
 			status.DeafFor = w.leaseTime(p.seen.Record, w.clock-int(status.DeafFor-1))
 		}
 		w.onVolume(m, &status)
-		status.Clock, status.IsStopping = time.Duration(w.clock), m.isEnding
+		status.Clock, status.IsRestarting = time.Duration(w.clock), m.isEnding || !m.hasAnswered
 		member.Status, m.heard = &status, w.clock
 	}
 	member.SilentFor = w.silences.observe(w, *member, p.seen.Record)

@@ -12,8 +12,8 @@ type Rule string
 const (
 	// RuleDown: its mysqld does not run, or hangs.
 	RuleDown Rule = "mysqld fails"
-	// RuleStops: its mysqld has closed because its container stops.
-	RuleStops Rule = "its container stops"
+	// RuleRestarts: its mysqld takes no writes because its container restarts.
+	RuleRestarts Rule = "its container restarts"
 	// RuleCutOff: it runs, and the network between it and the replicas fails.
 	RuleCutOff Rule = "cut off from the replicas"
 	// RuleVolume: its volume stands still, fails, or is full.
