@@ -58,7 +58,7 @@ func takeovers() []mutant {
 		{"a primary is replaced at once that restarts in its container", loss, "!v.must(\"its agent reports that\", status.IsRestarting)", "!v.must(\"its agent reports that\", true)"},
 		{"a replica counts whose container restarts, too", loss, "return answers(member) && !member.Status.IsRestarting", "return answers(member)"},
 		{"a primary is replaced that an update restarts", loss, "v.must(\"no update of the members is in progress, or held back\", !c.IsUpdating)", "_ = c.IsUpdating"},
-		{"a lease becomes long although a replica takes over", "lease.go", "return status != nil && !(status.IsRestarting && c.couldReplaceRestarting())", "return status != nil"},
+		{"a lease becomes long although a replica takes over", "lease.go", "return !status.IsRestarting || !c.couldReplaceRestarting()", "return !status.IsRestarting || !c.IsUpdating"},
 		{"a member takes over whose container restarts", file, "if member.Status.IsRestarting {", "if false {"},
 		{"a primary whose Pod starts does not get time", "lease.go", "if primary.IsRunning || c.couldReplaceRestarting() {", "if true {"},
 		{"one member too few is read", "record.go", "return len(removed(r.InSync, r.lastPrimary())) - r.RequiredAcks + 1", "return len(removed(r.InSync, r.lastPrimary())) - r.RequiredAcks"},

@@ -104,8 +104,11 @@ func (c Cluster) wantedLease() time.Duration {
 // been heard.
 func (c Cluster) needsOperator() bool {
 	status := c.primaryStatus()
-	if status == nil || status.State != StateWriting {
-		return status != nil && !(status.IsRestarting && c.couldReplaceRestarting())
+	switch {
+	case status == nil:
+		return false
+	case status.State != StateWriting:
+		return !status.IsRestarting || !c.couldReplaceRestarting()
 	}
 	lease := status.Lease
 	return lease != nil && (lease.Needs > 0 || c.Record.LeaseLasts > 0) && (lease.IsEnding() || !lease.IsHeard)
