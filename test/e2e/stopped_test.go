@@ -9,8 +9,8 @@ import (
 )
 
 // TestStoppedPrimaryIsReplaced: the Pod of the primary of three is deleted in order, as if its node were drained, and that of the next
-// primary without a grace period. A replica takes over, at once in the first case, and the former primary follows it without a copy. On a
-// machine that is busy, the second one may be back before the operator looks.
+// primary without a grace period. In the first case, a replica takes over at once, and the former primary follows it without a copy. In the
+// second one, a replica takes over, or the primary is back before the operator looks. Nothing is lost.
 func TestStoppedPrimaryIsReplaced(t *testing.T) {
 	t.Parallel()
 	sample.Rotate(t, 3)

@@ -219,7 +219,7 @@ func (a *Agent) reportUnrecorded(observed mysqld.Observed, cause error, under fo
 	if a.status.State == replication.StateStarting {
 		a.status.Message = message
 	}
-	a.status.Closed = a.closedUnder(observed, under)
+	a.status.Closed, a.status.IsRestarting = a.closedUnder(observed, under), a.mysqld.Stopping
 }
 
 // finishBootstrap removes from the init_file what is meant for one start: the statements for restored data, and the members that an agent

@@ -14,8 +14,8 @@ import (
 const (
 	// closeLook is the pause between looks at the sessions of a mysqld that closes.
 	closeLook = 20 * time.Millisecond
-	// ackWait is for how long a mysqld that closes waits for commits that need acknowledgements.
-	ackWait = 2 * time.Second
+	// statementWait is for how long a mysqld that closes waits for statements, and then ackWait for commits that need acknowledgements.
+	statementWait, ackWait = 200 * time.Millisecond, 2 * time.Second
 	// closeWait is for how long a mysqld that closes waits for killed sessions to roll back.
 	closeWait = 10 * time.Second
 	// errNoSuchThread is ER_NO_SUCH_THREAD: the session has ended by itself.
@@ -26,9 +26,10 @@ const (
 // A client whose commit waits for acknowledgements loses its connection. mysqld itself would tell it that the commit has succeeded.
 //
 // The order makes that certain. First, no client can log in any more. Then a lock lets no other write begin, or waits to be granted, and
-// writes wait behind it. Replicas are still connected, so commits that wait get their acknowledgements, usually within milliseconds. Then
-// KILL closes the connections of clients and replicas at once. Only then commits need no acknowledgements any more: they end, and have no
-// client to tell. Sessions that still roll back then have no client either. Until closed has returned, no client can log in.
+// statements that write wait behind it. Replicas are still connected, so commits that wait get their acknowledgements, usually within
+// milliseconds. Then KILL closes the connections of clients and replicas at once. Only then commits need no acknowledgements any more: they
+// end, and have no client to tell. Sessions that still roll back then have no client either. Until closed has returned, no client can log
+// in, also if the agent ends before.
 func (s *Server) CloseToClients(ctx context.Context, closed func() error) error {
 	looking, locking, err := s.admitNobody(ctx)
 	if err != nil {
@@ -39,14 +40,14 @@ func (s *Server) CloseToClients(ctx context.Context, closed func() error) error 
 	if err := looking.waitFor(ctx, locking); err != nil {
 		return err
 	}
-	isLocked, err := locking.isGranted(ackWait)
+	isLocked, err := looking.awaitLock(ctx, locking)
 	if err != nil {
 		return err
 	}
-	if err := looking.killOthers(ctx, locking.id); err != nil {
+	if err := looking.killOthers(ctx, locking.id, noProcess); err != nil {
 		return err
 	}
-	if !isLocked { // commits wait
+	if !isLocked { // commits wait, or sessions roll back
 		if err := looking.endCommits(ctx, locking); err != nil {
 			return err
 		}
@@ -81,10 +82,22 @@ func (s session) exec(ctx context.Context, what string, statements ...string) er
 	return nil
 }
 
-// endCommits ends commits that wait for acknowledgements. Their clients have no connection any more. It returns when the other session has
-// its lock, or after closeWait.
+// awaitLock reports whether the other session gets its lock while replicas are connected. If it does not soon, a statement that runs for
+// long may prevent it, so awaitLock ends the sessions of clients.
+func (s session) awaitLock(ctx context.Context, locking closingSession) (bool, error) {
+	if isLocked, err := locking.isGranted(statementWait); isLocked || err != nil {
+		return isLocked, err
+	}
+	if err := s.killOthers(ctx, locking.id, process.isReplica); err != nil {
+		return false, err
+	}
+	return locking.isGranted(ackWait)
+}
+
+// endCommits ends commits that wait for acknowledgements. Their clients have no connection any more. No other ones can log in if the agent
+// ends. endCommits returns when the other session has its lock, or after closeWait.
 func (s session) endCommits(ctx context.Context, locking closingSession) error {
-	if err := s.exec(ctx, "stop enforcing acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = OFF"); err != nil {
+	if err := s.exec(ctx, "stop enforcing acknowledgements", offlineOn, "SET GLOBAL rpl_semi_sync_source_enabled = OFF"); err != nil {
 		return err
 	}
 	rolledBack := time.After(closeWait)
@@ -96,7 +109,7 @@ func (s session) endCommits(ctx context.Context, locking closingSession) error {
 			return nil
 		case <-time.After(closeLook):
 		}
-		if err := s.killOthers(ctx, locking.id); err != nil {
+		if err := s.killOthers(ctx, locking.id, noProcess); err != nil {
 			return err
 		}
 	}
@@ -120,18 +133,15 @@ func (s closingSession) isGranted(within time.Duration) (bool, error) {
 }
 
 // admitNobody lets no client log in any more, and begins to lock mysqld. Accounts with CONNECTION_ADMIN are refused because two connections
-// are one more than max_connections, and than the one that is reserved for them (manual, "Too many connections"). Before, some more are
-// allowed than the second one needs: clients may take them. It does not use offline_mode, which would end the sessions of replicas.
+// are one more than max_connections, and than the one that is reserved for them (manual, "Too many connections"). It does not use
+// offline_mode, which would end the sessions of replicas.
 func (s *Server) admitNobody(ctx context.Context) (looking session, locking closingSession, err error) {
 	const what = "admit no more clients"
 	if looking, err = newSession(ctx, s.db); err != nil {
 		return looking, locking, fmt.Errorf("%s: %w", what, err)
 	}
-	if err := looking.exec(ctx, what, "SET GLOBAL max_connections = @@GLOBAL.max_connections + 100"); err != nil {
-		return looking, locking, errors.Join(err, looking.Close())
-	}
 	apart := sql.OpenDB(s.connector)
-	one, err := newSession(ctx, apart)
+	one, err := looking.squeezeIn(ctx, apart)
 	if err != nil {
 		return looking, locking, errors.Join(fmt.Errorf("%s: %w", what, err), apart.Close(), looking.Close())
 	}
@@ -152,6 +162,18 @@ func (s *Server) admitNobody(ctx context.Context) (looking session, locking clos
 	return looking, locking, nil
 }
 
+// squeezeIn connects once more, although clients may use all connections. While they take those that it adds, it adds more.
+func (s session) squeezeIn(ctx context.Context, apart *sql.DB) (session, error) {
+	for {
+		if err := s.exec(ctx, "allow another connection", "SET GLOBAL max_connections = @@GLOBAL.max_connections + 100"); err != nil {
+			return session{}, err
+		}
+		if one, err := newSession(ctx, apart); !hasNumber(err, errTooManyConnections) {
+			return one, err
+		}
+	}
+}
+
 // process is a row of SHOW PROCESSLIST. info is the start of its statement.
 type process struct {
 	id             int64
@@ -159,6 +181,16 @@ type process struct {
 	command, state string
 	info           string
 }
+
+// isReplica reports whether a replica receives transactions through it.
+func (p process) isReplica() bool { return strings.HasPrefix(p.command, "Binlog Dump") }
+
+// isOwn reports whether it is one of mysqld's own threads.
+func (p process) isOwn() bool {
+	return p.user == "system user" && p.host == "" || p.command == "Daemon"
+}
+
+func noProcess(process) bool { return false }
 
 // processes lists all sessions. performance_schema lacks some where it is OFF or has too little memory, so the agent does not use it, also
 // if a user makes SHOW PROCESSLIST use it (manual, "performance_schema_show_processlist").
@@ -209,15 +241,14 @@ func (s session) waitFor(ctx context.Context, locking closingSession) error {
 	}
 }
 
-// killOthers ends all sessions but these two and mysqld's own.
-func (s session) killOthers(ctx context.Context, locking int64) error {
+// killOthers ends all sessions but these two, mysqld's own, and those that it spares.
+func (s session) killOthers(ctx context.Context, locking int64, spares func(process) bool) error {
 	all, err := s.processes(ctx)
 	if err != nil {
 		return err
 	}
 	for _, one := range all {
-		isOwn := one.id == s.id || one.id == locking || one.user == "system user" && one.host == "" || one.command == "Daemon"
-		if isOwn || one.command == "Killed" {
+		if one.id == s.id || one.id == locking || one.isOwn() || one.command == "Killed" || spares(one) {
 			continue
 		}
 		if _, err := s.ExecContext(ctx, "KILL ?", one.id); err != nil && !hasNumber(err, errNoSuchThread) {

@@ -179,7 +179,7 @@ type simulated struct {
 	isLost, isBroken bool
 	// isEnding means that Kubernetes ends its Pod.
 	isEnding bool
-	// hasAnswered means that mysqld has started in its container.
+	// hasAnswered means that mysqld has answered this agent in its container.
 	hasAnswered bool
 	// runsOn means that it may take writes although another member has replaced it.
 	runsOn bool
@@ -223,7 +223,7 @@ func (m *simulated) boot() {
 	if !m.vol.made {
 		m.vol.made, m.vol.origin = true, OriginFresh
 	}
-	m.sql, m.hasAnswered = server{up: true, readOnly: true, start: m.sql.start + 1}, true
+	m.sql = server{up: true, readOnly: true, start: m.sql.start + 1}
 }
 
 // killPod ends mysqld and agent; the Pod's containers start again later. The next agent sees that a primary has crashed.
@@ -251,7 +251,7 @@ func (m *simulated) recover() {
 
 // killAgent ends the agent. Without it, no start is held.
 func (m *simulated) killAgent() {
-	m.agent, m.sql.held = sidecar{}, false
+	m.agent, m.sql.held, m.hasAnswered = sidecar{}, false, false
 	m.forgetUnstored()
 }
 
@@ -335,6 +335,7 @@ func (w *world) look(m *simulated) {
 		a.status.CloneProgress = new(int)
 		return
 	}
+	m.hasAnswered = true
 	if m.vol.origin == OriginFresh && m.vol.copied && !m.fault.stands {
 		m.vol.origin = OriginMember
 	}
