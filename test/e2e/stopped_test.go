@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,9 +9,9 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
-// TestStoppedPrimaryIsReplaced: the Pod of the primary of three is deleted in order, as if its node were drained, and that of the next
-// primary without a grace period. In the first case, a replica takes over at once, and the former primary follows it without a copy. In the
-// second one, a replica takes over, or the primary is back before the operator looks. Nothing is lost.
+// TestStoppedPrimaryIsReplaced: an update restarts all members of three, and the primary stays. Then its Pod is deleted in order, as if its
+// node were drained. A replica takes over at once, and the former primary follows it without a copy. The Pod of the next primary is deleted
+// without a grace period: a replica takes over, or the primary is back before the operator looks. Nothing is lost.
 func TestStoppedPrimaryIsReplaced(t *testing.T) {
 	t.Parallel()
 	sample.Rotate(t, 3)
@@ -18,27 +19,40 @@ func TestStoppedPrimaryIsReplaced(t *testing.T) {
 	p.start(3)
 	p.isLeased()
 	w := p.startWriter()
-	deleted := func(flags ...string) (cause string) {
+	p.goesOn(w)
+	p.mustApply(p.manifest("replicas: 3", `config: {max_connections: "222"}`))
+	p.waitValue(p.open(p.cluster, p.password), "SELECT @@GLOBAL.max_connections", "222", changeLimit)
+	p.settled(3)
+	p.leads(0, 1)
+	deletes := func(flags ...string) (primary string, began time.Time) {
 		p.goesOn(w)
 		ctx, cancel := p.context(answerLimit)
 		defer cancel()
-		primary, epoch := p.field(ctx, "{.status.primary}"), p.field(ctx, "{.status.epoch}")
-		began := time.Now()
+		primary = p.field(ctx, "{.status.primary}")
+		was, began := p.read("pods", primary, "{.metadata.uid}"), time.Now()
 		p.run(append([]string{"delete", "pod", primary, "-n", p.namespace, "--wait=false"}, flags...)...)
-		cause = p.changes(w, epoch)
-		p.goesOn(w)
-		t.Logf("deleted %v: clients write again after %s: %s", flags, time.Since(began), cause)
+		p.wait("the next Pod of the primary", changeLimit, func(ctx context.Context) (bool, string) {
+			now, err := p.objects.Field(ctx, core("pods"), p.namespace, primary, "{.metadata.uid}")
+			return err == nil && now != was, now
+		})
+		return primary, began
+	}
+	follows := func(began time.Time) {
 		p.settled(3)
+		p.goesOn(w)
 		t.Logf("all members are in sync after %s", time.Since(began))
-		if starts := p.starts(primary); flags == nil && starts != 1 {
-			t.Errorf("mysqld of the former primary has started %d times: a copy starts it once more", starts)
-		}
-		return cause
 	}
-	if cause := deleted(); !strings.Contains(cause, "takes no writes, because its container restarts") {
-		t.Errorf("another member takes over because %q", cause)
+	primary, began := deletes()
+	p.wait("a replica to take over", changeLimit, func(ctx context.Context) (bool, string) {
+		seen := p.field(ctx, "{.status.epoch} {.status.formerPrimary}|{.status.takeovers[-1:].message}")
+		return strings.HasPrefix(seen, "2 |") && strings.Contains(seen, "takes no writes, because its container restarts"), seen
+	})
+	follows(began)
+	if starts := p.starts(primary); starts != 1 {
+		t.Errorf("mysqld of the former primary has started %d times: a copy starts it once more", starts)
 	}
-	deleted("--force", "--grace-period=0")
+	_, began = deletes("--force", "--grace-period=0")
+	follows(began)
 	w.end()
 	db := p.open(p.cluster, p.password)
 	p.nothingLost(w, db)

@@ -90,8 +90,9 @@ func progressOf(cluster v1.MySQLCluster, seen observed) rollout {
 	return r
 }
 
-// isUpdating reports whether members do not have the latest update yet, or the operator cannot know it.
-func (r rollout) isUpdating() bool { return !r.known || len(r.late) > 0 }
+// isUpdating reports whether an update of the members is in progress, or held back, or the operator cannot know it. It ends when all Pods
+// have it and are ready: before, Kubernetes may have made the primary's Pod for it a moment ago.
+func (r rollout) isUpdating() bool { return !r.known || r.update != r.current || len(r.late) > 0 }
 
 // partitionOf returns the number of the first member that Kubernetes restarts for a StatefulSet.
 func partitionOf(set appsv1.StatefulSet) int {

@@ -23,7 +23,7 @@ type Cluster struct {
 	// Port is the port on which every mysqld listens.
 	Port       int
 	Durability Durability
-	// IsUpdating means that members do not have the latest update of their Pods yet: Kubernetes restarts them, or it is held back from them.
+	// IsUpdating means that an update of the members' Pods is not complete: Kubernetes restarts them, or it is held back from them.
 	IsUpdating bool
 	// CopyLimit limits how fast a new member copies another one's data, in bytes per second; 0 means DefaultCopyLimit.
 	CopyLimit int64
