@@ -96,14 +96,17 @@ func TestCrashedPrimaryIsReplaced(t *testing.T) {
 	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE clock", "CREATE TABLE clock.ticks (at DATETIME(6) PRIMARY KEY)",
 		"CREATE EVENT clock.every ON SCHEDULE EVERY 1 SECOND DO INSERT INTO clock.ticks VALUES (NOW(6))")
 	p.knowsEvents()
-	p.isReplaced(w, "mysqld")
+	isJudged := p.isReplaced(w, "mysqld")
 	p.ticks()
-	p.isReplaced(w, supervisor.Program)
+	isJudged = p.isReplaced(w, supervisor.Program) && isJudged
 	w.end()
 	db := p.open(p.cluster, p.password)
 	p.nothingLost(w, db)
 	p.replicaHasAll(db)
 	p.leadsReaders(record, 2, 2)
+	if !isJudged {
+		t.Skip("every takeover took so long that its former primary may have needed a copy")
+	}
 }
 
 // knowsEvents waits until the replicas know which events run: the agent of the primary looks every ten seconds, and so does the operator.
@@ -127,8 +130,9 @@ const mostHeld = 20 * time.Second
 
 // isReplaced kills a program of the primary, until a replica takes over at once and the former primary follows it without a copy. On a
 // machine that is too busy, the operator does not say who leads within the seconds for which the start of mysqld is held. Then the primary
-// continues, or is replaced because it is not ready, or needs a copy, and the next attempt kills whoever leads.
-func (p *place) isReplaced(w *writer, program string) {
+// continues, or is replaced because it is not ready, or needs a copy, and the next attempt kills whoever leads. isReplaced reports whether
+// an attempt was fast enough to judge whether the former primary made a copy.
+func (p *place) isReplaced(w *writer, program string) (isJudged bool) {
 	p.t.Helper()
 	isReplaced := false
 	for range 3 {
@@ -160,11 +164,12 @@ func (p *place) isReplaced(w *writer, program string) {
 		if now := p.starts(primary); now != before+1 {
 			p.t.Errorf("mysqld of the former primary has started %d times, and %d times before: a copy starts it once more", now, before)
 		}
-		return
+		return true
 	}
 	if !isReplaced {
 		p.t.Fatal("no replica took over at once")
 	}
+	return false
 }
 
 // lastTookOver is how long the last takeover took, as the operator saw it. It tells the former primary about as late who leads.

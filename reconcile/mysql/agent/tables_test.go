@@ -195,4 +195,12 @@ func TestARestoredBackupWaitsUntilItIsKnownWhatItLacks(t *testing.T) {
 	if err := errors.Join(a.loopRunning(now), a.alive(now), a.started()); err != nil {
 		t.Errorf("kubelet would restart a container: %v", err)
 	}
+	if status.IsRestarting {
+		t.Error("mysqld has answered, and its container still restarts")
+	}
+	a.mysqld.Stopping = true
+	a.reportUnrecorded(someObservation(), errors.New("no space left on device"), followed{})
+	if !a.Status().IsRestarting {
+		t.Error("its container stops, and it does not restart")
+	}
 }

@@ -107,8 +107,8 @@ const (
 	ReasonAdoptionBlocked Reason = "AdoptionBlocked"
 	// ReasonPrimaryDataLost: the primary on record came back without data that it had.
 	ReasonPrimaryDataLost Reason = "PrimaryDataLost"
-	// ReasonPrimaryDown: the primary has failed, and no other member may take over by itself. Its mysqld does not run, its Pod ends, its
-	// replicas are cut off from it, its volume fails, or its agent does not answer.
+	// ReasonPrimaryDown: the primary has failed, and no other member may take over by itself. Its mysqld does not run, its container
+	// restarts, its replicas are cut off from it, its volume fails, or its agent does not answer.
 	ReasonPrimaryDown Reason = "PrimaryDown"
 	// ReasonReplacingPrimary: another member takes over from the primary.
 	ReasonReplacingPrimary Reason = "ReplacingPrimary"

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A replica takes over from a primary that has failed: it has lost its data, its mysqld does not run, its Pod ends, its volume fails, or
-// the network cuts it off from its replicas.
+// A replica takes over from a primary that has failed: it has lost its data, its mysqld does not run, its container restarts, its volume
+// fails, or the network cuts it off from its replicas.
 // Two records lead there. The first names no primary, and the former one in FormerPrimary. Its epoch is later than any that a member knows,
 // so members that have accepted it acknowledge no commit of the former primary any more: they are fenced. RequiredAcks stays as it was, and
 // so does InSync, except for a primary that has lost its data. Every acknowledged commit is on RequiredAcks of the other members in sync.
@@ -33,9 +33,9 @@ func (c Cluster) replacePrimary(decision Decision, why string) Decision {
 	return decision
 }
 
-// replaceDown begins to replace a primary if enough members answer. Its mysqld does not run, its Pod ends, its volume fails (disk.go), or
-// the replicas get nothing from it. While its agent does not answer, the operator does so only if the primary has a lease (lease.go), or a
-// user asks for it: the agent cannot say whether mysqld still runs.
+// replaceDown begins to replace a primary if enough members answer. Its mysqld does not run, its container restarts, its volume fails
+// (disk.go), or the replicas get nothing from it. While its agent does not answer, the operator does so only if the primary has a lease
+// (lease.go), or a user asks for it: the agent cannot say whether mysqld still runs.
 func (c Cluster) replaceDown(decision Decision) Decision {
 	down := cmp.Or(c.primaryDown().Message, c.primaryRestarts().Message, c.primaryCutOff().Message, c.primaryLost().Message, c.primaryVolume().Message)
 	gone := c.primaryGone().Message
