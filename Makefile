@@ -176,8 +176,8 @@ bench-durability: mysql-image ## what it costs to keep commits on several machin
 	go run ./test/bench/durability
 
 .PHONY: bench-failover
-bench-failover: image mysql-image cluster ## how long clients cannot write when the primary fails, in many ways; what they read; rows lost [NODES=3 N=3 FAULTS=kill,node SEED=1 LOAD=16]
-	$(on_cluster) go run ./test/bench/failover -floor 10 $(if $(LOAD),-load $(LOAD)) $(if $(N),-rounds $(N)) $(if $(FAULTS),-faults $(FAULTS)) $(if $(SEED),-random -seed $(SEED))
+bench-failover: image mysql-image cluster ## how long clients cannot write when the primary fails, in many ways; what they read; rows lost [NODES=3 N=3 FAULTS=kill,node SEED=1 LOAD=16 ROWS=500]
+	$(on_cluster) go run ./test/bench/failover -floor 10 $(if $(LOAD),-load $(LOAD)) $(if $(ROWS),-rows $(ROWS)) $(if $(N),-rounds $(N)) $(if $(FAULTS),-faults $(FAULTS)) $(if $(SEED),-random -seed $(SEED))
 
 bench-%: image mysql-image cluster
 	$(on_cluster) go run ./test/bench/$*

@@ -119,6 +119,24 @@ func (b *bench) hangDisk(ctx context.Context, pod string) (struck, error) {
 	}}, err
 }
 
+// slowDisk makes writes to a member's volume take up to 0.4 s, for 20 s: less than a volume that hangs.
+func (b *bench) slowDisk(ctx context.Context, pod string) (struck, error) {
+	one, err := b.diskOf(pod)
+	if err != nil {
+		return struck{end: endsByItself}, err
+	}
+	at := time.Now()
+	_, err = b.onNode(ctx, one.node, "sh", "-ec", fmt.Sprintf(`
+trap 'fsfreeze --unfreeze %[1]s 2> /dev/null || :' EXIT
+for pause in $(seq 40); do
+	fsfreeze --freeze %[1]s
+	sleep 0.4
+	fsfreeze --unfreeze %[1]s
+	sleep 0.1
+done`, one.folder))
+	return struck{at, endsByItself}, err
+}
+
 // fillDisk takes what is free so many times, with so long a pause: an agent gives mysqld a reserve when its volume is full.
 const (
 	fillTimes = 20

@@ -76,6 +76,7 @@ func knownFaults() []fault {
 		{name: "pause", spares: true, strike: (*bench).freezeBriefly},
 		{name: "operator", restarts: true, strike: (*bench).killWithOperator},
 		{name: "operator-later", restarts: true, strike: (*bench).killThenOperator},
+		{name: "disk-slow", spares: true, ownDisks: true, strike: (*bench).slowDisk},
 		{name: "disk-hangs", lasts: true, ownDisks: true, strike: (*bench).hangDisk},
 		{name: "disk-full", lasts: true, ownDisks: true, strike: (*bench).fillDisk},
 	}

@@ -27,8 +27,8 @@ type options struct {
 	seed         uint64
 	out          string
 	keepOperator bool
-	// load is how many clients write without a pause.
-	load int
+	// load is how many clients write without a pause, and rows is how many rows each of their transactions has.
+	load, rows int
 	// floor is how often the source of servers without Kubernetes is killed, whose programs are in rootfs.
 	floor  int
 	rootfs string
@@ -43,6 +43,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "file to which each round is added as a line of JSON; by default, a new one in the folder bench beside the kubeconfig")
 	flag.BoolVar(&o.keepOperator, "keep-operator", false, "use the operator that runs, whatever its version, instead of replacing one of another version")
 	flag.IntVar(&o.load, "load", 0, "how many clients write without a pause, beside the one whose time without writes counts")
+	flag.IntVar(&o.rows, "rows", 1, "how many rows each of their transactions has, inserted one by one")
 	flag.IntVar(&o.floor, "floor", 0, "how often the source of three servers without Kubernetes is killed before, to compare with")
 	flag.StringVar(&o.rootfs, "rootfs", ".dev/images/mysql-rootfs", "where their mysqld is")
 	flag.Parse()
@@ -56,6 +57,9 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	if o.rounds < 1 {
 		return errors.New("read flags: there must be a round at least")
+	}
+	if o.rows < 1 {
+		return errors.New("read flags: a transaction must have a row at least")
 	}
 	if o.seed == 0 {
 		o.seed = uint64(rand.Uint32()) + 1
@@ -97,9 +101,9 @@ func (b *bench) measure(ctx context.Context, faults []fault, o options) error {
 		return err
 	}
 	defer b.disconnect()
-	w := startWriter(ctx, b.write, 0, thinking)
+	w := startWriter(ctx, b.write, 0, 1, thinking)
 	defer w.end()
-	others := startLoad(ctx, b.write, o.load)
+	others := startLoad(ctx, b.write, o.load, o.rows)
 	rounds, failed := b.rounds(ctx, w, schedule(faults, o), file)
 	w.end()
 	written := append(w.seen(), others.end()...)

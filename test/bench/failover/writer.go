@@ -9,36 +9,60 @@ import (
 // thinking is the client's pause between two writes.
 const thinking = 10 * time.Millisecond
 
-// writer is a client that inserts numbered rows, one after the other, and notes each attempt.
+// writer is a client that inserts numbered rows, one after the other, and notes the last row of each transaction.
 type writer struct {
 	session
 	loop
 	notes[attempt]
-	id int
+	id, rows int
 }
 
-// startWriter starts one whose rows have numbers above first.
-func startWriter(ctx context.Context, db *sql.DB, first int, pause time.Duration) *writer {
-	w := &writer{session: session{db: db}, id: first}
+// startWriter starts one whose rows have numbers above first, and whose transactions have so many rows each.
+func startWriter(ctx context.Context, db *sql.DB, first, rows int, pause time.Duration) *writer {
+	w := &writer{session: session{db: db}, id: first, rows: rows}
 	w.loop = startLoop(ctx, pause, func(ctx context.Context) {
-		w.id++
 		// The last one ends, too: a row that is committed after its client has left would come while the bench counts.
-		w.note(w.write(context.WithoutCancel(ctx), w.id))
+		w.note(w.write(context.WithoutCancel(ctx)))
 	})
 	return w
 }
 
-func (w *writer) write(ctx context.Context, id int) attempt {
-	one := attempt{id: id, began: time.Now()}
-	sent, err := w.use(ctx, bounded(func(ctx context.Context, conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, "INSERT INTO "+table+" VALUES (?, 'written by a benchmark')", id)
-		return err
-	}))
+func (w *writer) write(ctx context.Context) attempt {
+	one := attempt{began: time.Now()}
+	sent, err := w.use(ctx, w.transact)
+	one.id = w.id
 	if !sent.IsZero() {
 		one.began = sent
 	}
 	one.ended, one.isAcknowledged = time.Now(), err == nil
 	return one
+}
+
+// transact inserts the rows of a transaction. A number is not used again.
+func (w *writer) transact(ctx context.Context, conn *sql.Conn) error {
+	if w.rows > 1 {
+		if err := execute(ctx, conn, "BEGIN"); err != nil {
+			return err
+		}
+	}
+	for range w.rows {
+		w.id++
+		if err := execute(ctx, conn, "INSERT INTO "+table+" VALUES (?, 'written by a benchmark')", w.id); err != nil {
+			return err
+		}
+	}
+	if w.rows > 1 {
+		return execute(ctx, conn, "COMMIT")
+	}
+	return nil
+}
+
+// execute runs a statement in limited time.
+func execute(ctx context.Context, conn *sql.Conn, statement string, arguments ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	_, err := conn.ExecContext(ctx, statement, arguments...)
+	return err
 }
 
 func (w *writer) end() {
@@ -52,10 +76,10 @@ const mostRows = 10_000_000
 // load are clients that write without a pause, beside the one whose time without writes counts.
 type load []*writer
 
-func startLoad(ctx context.Context, db *sql.DB, clients int) load {
+func startLoad(ctx context.Context, db *sql.DB, clients, rows int) load {
 	all := make(load, 0, clients)
 	for number := range clients {
-		all = append(all, startWriter(ctx, db, (number+1)*mostRows, 0))
+		all = append(all, startWriter(ctx, db, (number+1)*mostRows, rows, 0))
 	}
 	return all
 }
