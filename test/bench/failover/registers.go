@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/test/bench/failover/history"
+	"github.com/mysql-operator/mysql-operator/test/kube"
 )
 
 const (
@@ -40,12 +41,12 @@ func makeRegisters(ctx context.Context, db *sql.DB, number int) (*registers, err
 	for i := range rows {
 		rows[i] = fmt.Sprintf("(%d, 0)", r.first+i)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, fmt.Errorf("not within %s", answerLimit))
-	defer cancel()
-	if _, err := db.ExecContext(ctx, "INSERT INTO "+registerTable+" VALUES "+strings.Join(rows, ", ")); err != nil {
-		return nil, fmt.Errorf("insert the registers of round %d: %w", number, err)
-	}
-	return r, nil
+	// A node may still lead a new connection to the former primary, which refuses it. The rows may be there after an error, too.
+	err := kube.Wait(ctx, fmt.Sprintf("the registers of round %d to be inserted", number), answerLimit, func(ctx context.Context) (bool, string) {
+		_, err := db.ExecContext(ctx, "INSERT IGNORE INTO "+registerTable+" VALUES "+strings.Join(rows, ", "))
+		return err == nil, fmt.Sprint(err)
+	})
+	return r, err
 }
 
 // value reads a register.
