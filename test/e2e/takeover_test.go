@@ -109,7 +109,7 @@ func TestCrashedPrimaryIsReplaced(t *testing.T) {
 	}
 }
 
-// knowsEvents waits until the replicas know which events run: the agent of the primary looks every ten seconds, and so does the operator.
+// knowsEvents waits until the replicas know which events run: the agent of the primary looks every ten seconds, and tells the operator.
 func (p *place) knowsEvents() { <-time.After(40 * time.Second) }
 
 // ticks waits until the event has run that inserts a row every second.

@@ -221,6 +221,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	go a.watchFiles(ctx)
 	go a.watchSupervisor(ctx)
 	go a.sendAlarms(ctx)
+	go a.testAlarms(ctx)
 	for ctx.Err() == nil {
 		turns, interrupt := context.WithCancel(ctx)
 		if a.mustClose(interrupt) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -15,13 +16,17 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// An alarm is a request of a member to the operator: look at this cluster now. Otherwise the operator looks at a cluster at rest every ten
-// seconds. A member sends an alarm if its report differs, in what must not wait (replication.News), from the one that an operator has read
-// last. With each look, the operator says where it takes alarms. A member whose alarms do not arrive waits for the operator's next look.
+// An alarm is a request of a member to the operator: look at this cluster now. A member sends an alarm if its report differs, in what must
+// not wait (replication.News), from the one that an operator has read last. With each look, the operator says where it takes alarms. A
+// member whose alarms do not arrive waits for the operator's next look.
+//
+// The operator looks at a cluster at rest once a minute if the alarms of all its members arrive (Status.AlarmsArrive). Otherwise, it looks
+// every ten seconds. So a member without news sends a test now and then, which causes no look.
 
 const (
-	// AlarmPath is where the operator takes alarms. They have no body.
-	AlarmPath = "/v1/alarm"
+	// AlarmPath is where the operator takes alarms, and AlarmTestPath tests. They have no body.
+	AlarmPath     = "/v1/alarm"
+	AlarmTestPath = AlarmPath + "/test"
 	// alarmHeader of a request for the status has the name under which the operator takes alarms of this cluster, and the port. The
 	// address is that of the request.
 	alarmHeader = "Mysql-Operator-Alarms"
@@ -35,6 +40,11 @@ const (
 	alarmLimit = 10 * time.Second
 	// alarmTimeout bounds one alarm.
 	alarmTimeout = 2 * time.Second
+	// testEvery is the longest time between two tests, testAgain that after a test which did not arrive. It doubles each further time. The
+	// first test comes within testSoon after the first look of an operator, which looks at all clusters when it starts.
+	testEvery = 5 * time.Minute
+	testAgain = 30 * time.Second
+	testSoon  = 4 * time.Second
 )
 
 // AlarmHost returns the name under which the operator takes the alarms of a cluster. It tells the operator which CA must have signed the
@@ -48,38 +58,38 @@ func ClusterOfAlarms(host string) (namespace, cluster string, ok bool) {
 	return namespace, cluster, isAlarm && isPair
 }
 
-// alarmTarget is where an operator takes alarms: its name, and its address with the port. The zero value takes none.
-type alarmTarget struct{ host, address string }
+// AlarmTarget is where an operator takes alarms: its name, and its address with the port. The zero value takes none.
+type AlarmTarget struct{ Host, Address string }
 
-// alarmTargetOf returns where the operator that sends a request takes alarms.
-func alarmTargetOf(r *http.Request) alarmTarget {
+// AlarmTargetOf returns where the operator that sends a request takes alarms.
+func AlarmTargetOf(r *http.Request) AlarmTarget {
 	host, port, err := net.SplitHostPort(r.Header.Get(alarmHeader))
 	address, _, failed := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || failed != nil {
-		return alarmTarget{}
+		return AlarmTarget{}
 	}
-	return alarmTarget{host: host, address: net.JoinHostPort(address, port)}
+	return AlarmTarget{Host: host, Address: net.JoinHostPort(address, port)}
 }
 
-// send sends an alarm.
-func (t alarmTarget) send(ctx context.Context, security *tls.Config) error {
+// Send sends an alarm, or a test, to one of the paths.
+func (t AlarmTarget) Send(ctx context.Context, security *tls.Config, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, alarmTimeout)
 	defer cancel()
-	client := NewPodClient(security, t.host)
+	client := NewPodClient(security, t.Host)
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+t.address+AlarmPath, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+t.Address+path, http.NoBody)
 	if err == nil {
 		_, err = Ask(client, request, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("send an alarm to the operator at %s: %w", t.address, err)
+		return fmt.Errorf("send an alarm to the operator at %s: %w", t.Address, err)
 	}
 	return nil
 }
 
 // alarm is one about some news.
 type alarm struct {
-	to   alarmTarget
+	to   AlarmTarget
 	news replication.News
 	// looks is how often operators had looked when it was due.
 	looks int
@@ -88,7 +98,7 @@ type alarm struct {
 // alarms is what the agent knows about alarms. The zero value knows no operator.
 type alarms struct {
 	mu sync.Mutex
-	to alarmTarget
+	to AlarmTarget
 	// read is what an operator has read last, and looks counts how often one has. sent is what the last alarm since then was about that
 	// arrived, if hasArrived.
 	read, sent replication.News
@@ -97,17 +107,29 @@ type alarms struct {
 	// next is when the next alarm may be sent. failures counts those in a row that did not arrive.
 	next     time.Time
 	failures int
+	// testAt is when the next test is due, and lost counts those in a row that did not arrive. arrives reports whether the last alarm or test
+	// has arrived.
+	testAt  time.Time
+	lost    int
+	arrives bool
 	// arrived and failed count all alarms.
 	arrived, failed int
 }
 
+// arriveAt reports whether alarms to an operator arrive.
+func (s *alarms) arriveAt(by AlarmTarget) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.arrives && by == s.to
+}
+
 // looked records that an operator has read a report.
-func (s *alarms) looked(by alarmTarget, read replication.News) {
+func (s *alarms) looked(now time.Time, by AlarmTarget, read replication.News) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looks++
 	if by != s.to {
-		s.next = time.Time{}
+		s.next, s.arrives, s.lost, s.testAt = time.Time{}, false, 0, now.Add(rand.N(testSoon))
 	}
 	s.to, s.read, s.hasArrived, s.failures = by, read, false, 0
 }
@@ -116,10 +138,38 @@ func (s *alarms) looked(by alarmTarget, read replication.News) {
 func (s *alarms) due(now time.Time, news replication.News) (next alarm, after time.Duration, isDue bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.to == (alarmTarget{}) || news == s.read || s.hasArrived && news == s.sent {
+	if s.to == (AlarmTarget{}) || news == s.read || s.hasArrived && news == s.sent {
 		return alarm{}, 0, false
 	}
 	return alarm{s.to, news, s.looks}, max(0, s.next.Sub(now)), true
+}
+
+// testDue returns where to send a test now; the zero value for nowhere.
+func (s *alarms) testDue(now time.Time) AlarmTarget {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Before(s.testAt) {
+		return AlarmTarget{}
+	}
+	return s.to
+}
+
+// tested records whether an alarm or a test has arrived. The next test is due some time after that.
+func (s *alarms) tested(now time.Time, to AlarmTarget, arrived bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if to != s.to {
+		return
+	}
+	s.arrives = arrived
+	pause := testEvery
+	if arrived {
+		s.lost = 0
+	} else {
+		pause = min(testAgain<<min(s.lost, 8), testEvery)
+		s.lost++
+	}
+	s.testAt = now.Add(wait.Jitter(pause/2, 1))
 }
 
 // ended records how an alarm ended. An operator that has looked meanwhile may have read something else.
@@ -167,13 +217,36 @@ func (a *Agent) sendAlarms(ctx context.Context) {
 }
 
 func (a *Agent) sendAlarm(ctx context.Context, one alarm) {
-	security, err := a.tls.client()
-	if err == nil {
-		err = one.to.send(ctx, security)
-	}
+	err := a.sendTo(ctx, one.to, AlarmPath)
 	a.alarms.ended(time.Now(), one, err)
 	if err != nil {
 		a.log.Info("an alarm did not arrive, so the operator notices what has changed when it looks next; will try again", "error", err.Error())
+	}
+}
+
+// sendTo sends an alarm, or a test.
+func (a *Agent) sendTo(ctx context.Context, to AlarmTarget, path string) error {
+	security, err := a.tls.client()
+	if err == nil {
+		err = to.Send(ctx, security, path)
+	}
+	a.alarms.tested(time.Now(), to, err == nil)
+	return err
+}
+
+// testAlarms tests whether alarms would arrive, until the context ends. No alarm waits for a test.
+func (a *Agent) testAlarms(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		}
+		if to := a.alarms.testDue(time.Now()); to != (AlarmTarget{}) {
+			if err := a.sendTo(ctx, to, AlarmTestPath); err != nil && ctx.Err() == nil {
+				a.log.Info("a test of alarms did not arrive: the operator learns it when it looks next, and looks every ten seconds then", "error", err.Error())
+			}
+		}
 	}
 }
 

@@ -19,25 +19,25 @@ import (
 func TestAlarmIsDue(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	operator, another := alarmTarget{"db.shop", "10.0.0.1:8443"}, alarmTarget{"db.shop", "10.0.0.2:8443"}
+	operator, another := AlarmTarget{"db.shop", "10.0.0.1:8443"}, AlarmTarget{"db.shop", "10.0.0.2:8443"}
 	well, starts := replication.Status{State: replication.StateWriting}.News(), replication.Status{State: replication.StateStarting}.News()
 	noRoute := errors.New("no route")
 	var s alarms
-	due := func(when string, news replication.News, want alarmTarget, least, most time.Duration) alarm {
+	due := func(when string, news replication.News, want AlarmTarget, least, most time.Duration) alarm {
 		t.Helper()
 		next, after, isDue := s.due(now, news)
-		if next.to != want || isDue != (want != alarmTarget{}) || after < least || after > most {
+		if next.to != want || isDue != (want != AlarmTarget{}) || after < least || after > most {
 			t.Errorf("%s: got an alarm to %+v in %s (due %t), want one to %+v in %s to %s", when, next.to, after, isDue, want, least, most)
 		}
 		return next
 	}
 	notDue := func(when string, news replication.News) {
 		t.Helper()
-		due(when, news, alarmTarget{}, 0, 0)
+		due(when, news, AlarmTarget{}, 0, 0)
 	}
 
 	notDue("no operator has looked yet", starts)
-	s.looked(operator, well)
+	s.looked(now, operator, well)
 	notDue("the operator has read this", well)
 	first := due("mysqld has ended", starts, operator, 0, 0)
 	s.ended(now, first, noRoute)
@@ -47,22 +47,68 @@ func TestAlarmIsDue(t *testing.T) {
 		s.ended(now, first, noRoute)
 	}
 	due("many alarms did not arrive", starts, operator, 5*time.Second, 15*time.Second)
-	s.looked(another, well)
+	s.looked(now, another, well)
 	second := due("another operator has looked", starts, another, 0, 0)
 	s.ended(now, second, nil)
 	notDue("the alarm has arrived", starts)
-	s.looked(another, starts)
+	s.looked(now, another, starts)
 	notDue("the operator has looked", starts)
 	third := due("mysqld is back", well, another, alarmEvery, alarmEvery)
 	now = now.Add(alarmEvery)
-	s.looked(another, starts)
+	s.looked(now, another, starts)
 	s.ended(now, third, nil)
 	due("an operator has looked while the alarm was sent, and may have read what was before", well, another, alarmEvery, alarmEvery)
-	s.looked(alarmTarget{}, starts)
+	s.looked(now, AlarmTarget{}, starts)
 	notDue("this operator takes no alarms", well)
 	if arrived, failed := s.counts(); arrived != 2 || failed != 71 {
 		t.Errorf("counted %d alarms that arrived, and %d that did not", arrived, failed)
 	}
+}
+
+// TestAlarmsAreTested: a member knows whether its alarms would arrive, also if it has had no news for long.
+func TestAlarmsAreTested(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	operator, another, nowhere := AlarmTarget{"db.shop", "10.0.0.1:8443"}, AlarmTarget{"db.shop", "10.0.0.2:8443"}, AlarmTarget{}
+	var s alarms
+	due := func(after time.Duration, want AlarmTarget) {
+		t.Helper()
+		now = now.Add(after)
+		if got := s.testDue(now); got != want {
+			t.Errorf("after %s: a test is due at %+v, want %+v", after, got, want)
+		}
+	}
+	arrive := func(when string, want bool) {
+		t.Helper()
+		if got := s.arriveAt(operator); got != want || s.arriveAt(another) {
+			t.Errorf("%s: alarms arrive: %t, want %t", when, got, want)
+		}
+	}
+
+	due(testEvery, nowhere)
+	s.looked(now, operator, replication.News{})
+	arrive("nothing was sent yet", false)
+	due(testSoon, operator)
+	s.tested(now, operator, true)
+	arrive("a test has arrived", true)
+	due(testEvery/2-1, nowhere)
+	due(testEvery/2+1, operator)
+	s.tested(now, operator, false)
+	arrive("a test has not arrived", false)
+	due(testAgain/2-1, nowhere)
+	due(testAgain/2+1, operator)
+	for range 70 {
+		s.tested(now, operator, false)
+	}
+	due(testEvery/2-1, nowhere)
+	s.tested(now, operator, true)
+	arrive("an alarm has arrived", true)
+	s.looked(now, another, replication.News{})
+	s.tested(now, operator, true)
+	arrive("another operator has looked, to which nothing was sent", false)
+	due(testSoon, another)
+	s.looked(now, nowhere, replication.News{})
+	due(testEvery, nowhere)
 }
 
 // desk takes alarms as the operator does, on 127.0.0.1.
@@ -137,7 +183,7 @@ func TestAlarmsGoToTheOperatorOnly(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	port, taken := desk(t, newAuthority(t))
-	s.agent.sendAlarm(t.Context(), alarm{to: alarmTarget{host: AlarmHost("shop", "db"), address: net.JoinHostPort("127.0.0.1", port)}})
+	s.agent.sendAlarm(t.Context(), alarm{to: AlarmTarget{Host: AlarmHost("shop", "db"), Address: net.JoinHostPort("127.0.0.1", port)}})
 	if arrived, failed := s.agent.alarms.counts(); arrived != 0 || failed != 1 || len(taken) > 0 {
 		t.Error("a program with a certificate of another CA took the alarm")
 	}

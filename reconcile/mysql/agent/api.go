@@ -77,13 +77,14 @@ func (a *Agent) operatorOnly(next http.HandlerFunc) http.HandlerFunc {
 }
 
 func (a *Agent) getStatus(w http.ResponseWriter, r *http.Request) {
-	status := a.Status()
+	status, by := a.Status(), AlarmTargetOf(r)
+	status.AlarmsArrive = a.alarms.arriveAt(by)
 	writeJSON(w, http.StatusOK, status)
 	if r.Header.Get(bystanderHeader) != "" {
 		return
 	}
 	a.refresh(time.Now())
-	a.alarms.looked(alarmTargetOf(r), status.News())
+	a.alarms.looked(time.Now(), by, status.News())
 	a.mayHaveNews()
 }
 

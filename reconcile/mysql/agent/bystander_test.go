@@ -27,7 +27,7 @@ func TestABystanderIsNotTheOperator(t *testing.T) {
 	news := replication.Status{State: replication.StateBroken}.News()
 	isDue := func() bool {
 		next, _, isDue := s.agent.alarms.due(time.Now(), news)
-		return isDue && next.to.host == AlarmHost("shop", "db")
+		return isDue && next.to.Host == AlarmHost("shop", "db")
 	}
 	if !isDue() {
 		t.Fatal("no alarm is due for the operator")

@@ -25,7 +25,8 @@ const (
 	// alarmClients is how many members can send alarms at once: those of all clusters may miss the same node.
 	alarmClients = 512
 	// alarmTime is how long an alarm may take. It is shorter than the time in which a term must end.
-	alarmTime = 2 * time.Second
+	alarmTime  = 2 * time.Second
+	notAnAlarm = "an alarm is a request of a member without a body"
 	// listenAgain is when the operator listens again after it could not.
 	listenAgain = 10 * time.Second
 )
@@ -37,7 +38,7 @@ func (r *reconciler) Listen(ctx context.Context, request func(types.NamespacedNa
 		if err == nil {
 			return
 		}
-		logr.FromContextOrDiscard(ctx).Error(err, "failed to take alarms of members, so the operator notices failures up to ten seconds later; will try again", "address", r.operator.AlarmAddress)
+		logr.FromContextOrDiscard(ctx).Error(err, "failed to take alarms of members, so the operator notices failures up to a minute later; will try again", "address", r.operator.AlarmAddress)
 		select {
 		case <-ctx.Done():
 		case <-time.After(listenAgain):
@@ -62,14 +63,21 @@ func (r *reconciler) takeAlarms(ctx context.Context, request func(types.Namespac
 	return server.Serve(ctx, listener)
 }
 
-// answersAlarms answers alarms. The connection is that of a member of the cluster that its host name names (alarmTLS).
+// answersAlarms answers alarms and tests. The connection is that of a member of the cluster that its host name names (alarmTLS).
 func (r *reconciler) answersAlarms(request func(types.NamespacedName)) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+agent.AlarmTestPath, func(w http.ResponseWriter, asked *http.Request) {
+		if _, ok := alarmedCluster(asked); !ok {
+			http.Error(w, notAnAlarm, http.StatusBadRequest)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
 	mux.HandleFunc("POST "+agent.AlarmPath, func(w http.ResponseWriter, asked *http.Request) {
 		key, ok := alarmedCluster(asked)
 		switch {
 		case !ok:
-			http.Error(w, "an alarm is a request of a member without a body", http.StatusBadRequest)
+			http.Error(w, notAnAlarm, http.StatusBadRequest)
 		case !r.memory.alarms.allows(key, r.now()):
 			http.Error(w, "the members of this cluster have sent many alarms, try again later", http.StatusTooManyRequests)
 		default:

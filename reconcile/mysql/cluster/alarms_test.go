@@ -80,9 +80,14 @@ func parsed(t *testing.T, pair pki.Pair) tls.Certificate {
 // alarm sends an alarm about a cluster.
 func (a alarmed) alarm(t *testing.T, security *tls.Config, cluster string) error {
 	t.Helper()
+	return a.post(t, security, cluster, agent.AlarmPath)
+}
+
+func (a alarmed) post(t *testing.T, security *tls.Config, cluster, path string) error {
+	t.Helper()
 	client := agent.NewPodClient(security, agent.AlarmHost("shop", cluster))
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+net.JoinHostPort("127.0.0.1", a.port)+agent.AlarmPath, http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+net.JoinHostPort("127.0.0.1", a.port)+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +127,21 @@ func TestOnlyMembersSendAlarms(t *testing.T) {
 		if err := a.alarm(t, test.security, test.cluster); err == nil {
 			t.Errorf("%s can send an alarm", name)
 		}
+	}
+	if len(a.requested) > 0 {
+		t.Errorf("a pass was requested over %s", <-a.requested)
+	}
+}
+
+// TestTestsOfAlarmsRequestNoPass: they only show that an alarm would arrive.
+func TestTestsOfAlarmsRequestNoPass(t *testing.T) {
+	t.Parallel()
+	a := newAlarmed(t)
+	if err := a.post(t, a.members["db"], "db", agent.AlarmTestPath); err != nil {
+		t.Error(err)
+	}
+	if err := a.post(t, a.members["other"], "db", agent.AlarmTestPath); err == nil {
+		t.Error("a member of another cluster can test whether its alarms arrive")
 	}
 	if len(a.requested) > 0 {
 		t.Errorf("a pass was requested over %s", <-a.requested)

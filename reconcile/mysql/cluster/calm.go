@@ -63,7 +63,7 @@ func steadyOf(member replication.Member) stableReport {
 	left, events := status.Transactions.Left, status.ReplicaSideDisabled
 	return stableReport{
 		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
-		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), delays: status.DelaysCommits, refuses: status.RefusesClients, tls: status.TLS, tables: tablesOf(status), barred: lockedOutOf(status),
+		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: status.CommitsHang(), delays: status.DelaysCommits, refuses: status.RefusesClients, tls: status.TLS, tables: tablesOf(status), barred: lockedOutOf(status),
 		disk: status.Disk.Level, volumeFails: !status.Probe.IsSound(), left: left != nil && *left > 0, knowsLeft: left != nil,
 		events: events != nil && *events > 0, knowsEvents: events != nil,
 	}
@@ -90,6 +90,9 @@ func (r *reconciler) CanSkip(ctx context.Context, key types.NamespacedName, uid 
 		r.memory.failures.Waited(key, missedLook(primary.Name), began)
 	}
 	r.memory.noteReported(key, uid, members)
+	if isEnough && tellNews(members, known.view.Record.Primary) {
+		return sooner(jittered(trustEvery), max(time.Millisecond, known.until.Sub(r.now()))), true
+	}
 	return jittered(calmEvery), isEnough
 }
 

@@ -53,21 +53,14 @@ func (r passResult) diskFull(writing bool) *report.Problem {
 	return &report.Problem{Reason: reasonDiskFull, Message: report.Brief(message, report.LongestMessage), Stalled: true}
 }
 
-// hangAfter is how long nothing may be committed while sessions wait, in seconds: as long as writing one large transaction takes.
-const hangAfter = 15
-
 // commitsHang reports that nothing is committed although clients try; nil if commits complete, or if the condition Durable reports why not.
 func (r passResult) commitsHang() *report.Problem {
 	primary := r.primaryStatus()
-	if _, why, _ := r.durability(); primary == nil || !hangs(*primary) || why == reasonCommitsBlocked {
+	if _, why, _ := r.durability(); primary == nil || !primary.CommitsHang() || why == reasonCommitsBlocked {
 		return nil
 	}
 	return &report.Problem{Reason: reasonCommitsHang, Message: fmt.Sprintf("nothing has been committed on %s for more than %d seconds while sessions wait to commit: its volume accepts no writes, "+
-		"one transaction is very large, or replicas do not acknowledge (see SHOW PROCESSLIST)", r.decision.Record.Primary, hangAfter)}
-}
-
-func hangs(status replication.Status) bool {
-	return status.State == replication.StateWriting && status.Transactions.CommitWaitSeconds >= hangAfter
+		"one transaction is very large, or replicas do not acknowledge (see SHOW PROCESSLIST)", r.decision.Record.Primary, int(replication.LongWait.Seconds()))}
 }
 
 // lacksVolume reports whether the primary's volume stands still or returns errors: another member may take over after some time.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"hash/fnv"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,11 +17,12 @@ import (
 // Passes follow events: the operator watches every child of a cluster. Looking without an event is the fallback, and the only way to notice
 // what no watch reports: the agents' reports, Secrets, objects of other owners, and permissions.
 const (
-	// stepEvery is how soon to look again at a cluster whose members answer and make progress, calmEvery at one that is Ready, and
-	// helpEvery at one that waits for a user's help.
-	stepEvery = time.Second
-	calmEvery = 10 * time.Second
-	helpEvery = 5 * time.Second
+	// stepEvery is how soon to look again at a cluster whose members answer and make progress, helpEvery at one that waits for a user's help,
+	// and calmEvery at one that is Ready. It is trustEvery if the members tell the operator what must not wait.
+	stepEvery  = time.Second
+	helpEvery  = 5 * time.Second
+	calmEvery  = 10 * time.Second
+	trustEvery = time.Minute
 	// missedEvery is how soon to look again at a member that has begun not to answer, and heldEvery while a primary that has crashed waits
 	// for a replica to apply what it has received.
 	missedEvery = 200 * time.Millisecond
@@ -43,8 +45,9 @@ const (
 
 // requeueInput is what the time until the next look depends on.
 type requeueInput struct {
-	// ready reports whether the cluster is at rest, stalled whether it waits for a user's help.
-	ready, stalled bool
+	// ready reports whether the cluster is at rest, trusted whether its members tell the operator when it is not, and stalled whether it waits
+	// for a user's help.
+	ready, trusted, stalled bool
 	// heard reports whether a member's agent answered, asked whether one runs and should have answered.
 	heard, asked bool
 	// unwatched reports whether no watch reports the end of the problem.
@@ -63,6 +66,8 @@ func (p requeueInput) requeueAfter() time.Duration {
 	}
 	after := first
 	switch {
+	case p.ready && p.trusted:
+		after = trustEvery
 	case p.ready:
 		after = calmEvery
 	case p.heard:
@@ -118,7 +123,8 @@ func jittered(longest time.Duration) time.Duration {
 // prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
 func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 	ahead := requeueInput{
-		ready:     isAtRest(status) && !r.lacksAcks() && !r.lacksLease(),
+		ready:     isAtRest(status) && !r.lacksAcks() && !r.lacksLease() && !r.lacksVolume(),
+		trusted:   r.isTrusted(),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
 		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(children.NamesOf(r.cluster), r.seen)) > 0,
 		due:       r.due(),
@@ -133,6 +139,22 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 		ahead.asked = ahead.asked || pod.Status.PodIP != "" && runsAgent(pod)
 	}
 	return ahead
+}
+
+// isTrusted reports whether nothing but the members' news can change what the operator does next.
+func (r passResult) isTrusted() bool {
+	isSettled := r.problem == nil && !r.children.unsettled && r.seen.refused == nil && r.seen.suspect(r.cluster.Status) == ""
+	return isSettled && tellNews(r.seen.members, r.decision.Record.Primary)
+}
+
+// tellNews reports whether the members can tell the operator all that must not wait. Without a lease, a primary does not report which
+// replicas it does not hear.
+func tellNews(members []replication.Member, primary string) bool {
+	leader, found := memberNamed(members, primary)
+	if !found || leader.Status == nil || len(members) > 1 && (leader.Status.Lease == nil || leader.Status.Lease.Needs == 0) {
+		return false
+	}
+	return !slices.ContainsFunc(members, func(member replication.Member) bool { return member.Status == nil || !member.Status.AlarmsArrive })
 }
 
 // due returns the time until something happens that no watch and no alarm reports; zero for nothing.

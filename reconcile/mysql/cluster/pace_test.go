@@ -107,6 +107,19 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 	for i := range silent.seen.pods {
 		silent.seen.pods[i].Status.PodIP = "10.0.0.1"
 	}
+	alarming := func(members int) *scene {
+		s := healthy(t, 3)
+		for ordinal := range members {
+			s = s.member(ordinal, true, func(m *replication.Status) { m.AlarmsArrive = true })
+		}
+		return s.member(0, true, func(m *replication.Status) {
+			m.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute, IsHeard: true}
+		})
+	}
+	withoutLease := alarming(3).member(0, true, func(m *replication.Status) { m.Lease = nil })
+	stuck := alarming(3).member(0, true, func(m *replication.Status) {
+		m.Probe = replication.VolumeProbe{IsKnown: true, StuckFor: replication.StuckLeast}
+	})
 	short := healthy(t, 3).member(0, true, func(m *replication.Status) { m.AcksShortSeconds = 1 })
 	type expected struct {
 		next         time.Duration
@@ -117,6 +130,10 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		want   expected
 	}{
 		"as it should be":           {healthy(t, 3).report(nil, nil), expected{calmEvery, false}},
+		"all alarms arrive":         {alarming(3).report(nil, nil), expected{trustEvery, false}},
+		"some alarms arrive":        {alarming(2).report(nil, nil), expected{calmEvery, false}},
+		"the primary has no lease":  {withoutLease.report(nil, nil), expected{calmEvery, false}},
+		"a volume stands still":     {stuck.report(nil, nil), expected{stepEvery, false}},
 		"ready, but not durable":    {notDurable.report(nil, nil), expected{stepEvery, false}},
 		"acknowledgements are late": {short.report(nil, nil), expected{stepEvery, false}},
 		"one member is silent":      {healthy(t, 2).silent(1).report(nil, nil), expected{stepEvery, true}},

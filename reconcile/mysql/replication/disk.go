@@ -22,6 +22,14 @@ type VolumeProbe struct {
 	WasUnsound bool `json:"wasUnsound,omitempty"`
 }
 
+// LongWait is how long nothing may be committed while sessions wait: as long as writing one large transaction takes.
+const LongWait = 15 * time.Second
+
+// CommitsHang reports whether nothing has been committed on this primary for long although clients try.
+func (s Status) CommitsHang() bool {
+	return s.State == StateWriting && seconds(int(s.Transactions.CommitWaitSeconds)) >= LongWait
+}
+
 // IsSound reports whether the volume takes writes, as far as is known. It may have no room.
 func (p VolumeProbe) IsSound() bool { return p.StuckFor < StuckLeast && p.FailingFor == 0 }
 

@@ -2,7 +2,9 @@ package replication
 
 import (
 	"cmp"
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -22,6 +24,24 @@ type ScheduledEvents struct {
 	ReplicaSide []ScheduledEvent `json:"replicaSide,omitempty"`
 	// ReplicaSideCount is how many of the latter there are in all.
 	ReplicaSideCount int `json:"replicaSideCount,omitempty"`
+}
+
+// digest differs if other events must be enabled on the next primary.
+func (e *ScheduledEvents) digest() uint64 {
+	if e == nil {
+		return 0
+	}
+	hash := fnv.New64a()
+	for _, events := range [][]ScheduledEvent{e.Running, e.ReplicaSide} {
+		for _, one := range events {
+			for _, text := range []string{one.Schema, one.Name, strconv.FormatInt(one.Altered, 10)} {
+				_, _ = hash.Write([]byte(text)) // never fails
+				_, _ = hash.Write([]byte{0})
+			}
+		}
+		_, _ = hash.Write([]byte{0})
+	}
+	return hash.Sum64()
 }
 
 // MostEvents is how many events the operator knows of a cluster.

@@ -243,6 +243,8 @@ type Status struct {
 	Shared GTIDSet `json:"shared,omitzero"`
 	// Writable reports whether clients can write here: super_read_only is off.
 	Writable bool `json:"writable"`
+	// AlarmsArrive means that the member can tell the operator that reads this report when it has news.
+	AlarmsArrive bool `json:"alarmsArrive,omitempty"`
 	// AcksEnforced is how many acknowledgements commits on this member certainly wait for until the next report, unless Assignment requires
 	// fewer.
 	AcksEnforced int `json:"acksEnforced,omitempty"`

@@ -25,6 +25,15 @@ type News struct {
 	isClosed, acknowledges bool
 	// refusesClients keeps readers away from the member.
 	refusesClients bool
+	// delaysCommits reports whether this primary delays commits, hangs whether none succeeds, isUnsound whether its volume stands still or
+	// fails, and disk how much room that has.
+	delaysCommits, hangs, isUnsound bool
+	disk                            DiskLevel
+	// hasHollow reports whether the primary must match transactions of this replica, and events which events the replicas must know of.
+	hasHollow bool
+	events    uint64
+	// tls identifies the certificates that it uses: the next step of their rotation waits for all members.
+	tls string
 }
 
 // IsLate reports whether mysqld does not answer its agent, or takes long for it.
@@ -54,6 +63,7 @@ func (s Status) News() News {
 		state: s.State, boot: s.Boot, isLate: s.IsLate(), hearsNothing: s.hearsNothing(), lacksAcks: s.AcksShortSeconds > 0,
 		lacksReplicas: s.Lease.LacksAny(), leaseEnds: s.Lease.IsEnding() && s.Lease.Needs > 0, hasVolumeFailed: s.hasVolumeFailed(),
 		observedUnder: s.ObservedUnder, isClosed: s.Closed != nil, acknowledges: s.Acknowledging,
-		refusesClients: s.RefusesClients,
+		refusesClients: s.RefusesClients, delaysCommits: s.DelaysCommits, hangs: s.CommitsHang(), isUnsound: !s.Probe.IsSound(), disk: s.Disk.Level,
+		hasHollow: !s.Hollow.Empty(), events: s.Events.digest(), tls: s.TLS,
 	}
 }

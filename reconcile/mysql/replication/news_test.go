@@ -30,7 +30,23 @@ func TestNews(t *testing.T) {
 		"mysqld refuses all writes":                  {wellPrimary, func(s *Status) { s.Closed = &Version{1, 2} }, true},
 		"it has caught up":                           {Status{State: StateCatchingUp}, func(s *Status) { s.State = StateReplicating }, true},
 		"it lets clients in again":                   {Status{RefusesClients: true}, func(s *Status) { s.RefusesClients = false }, true},
-		"it lags":                                    {wellReplica, func(s *Status) { s.Message = "lags" }, false},
+		"it delays commits":                          {wellPrimary, func(s *Status) { s.DelaysCommits = true }, true},
+		"its commits hang":                           {wellPrimary, func(s *Status) { s.Transactions.CommitWaitSeconds = 15 }, true},
+		"its commits wait for a moment":              {wellPrimary, func(s *Status) { s.Transactions.CommitWaitSeconds = 14 }, false},
+		"its volume stands still":                    {wellPrimary, func(s *Status) { s.Probe.StuckFor = StuckLeast }, true},
+		"it uses another certificate":                {wellReplica, func(s *Status) { s.TLS = "second" }, true},
+		"its volume fills":                           {wellReplica, func(s *Status) { s.Disk.Level = DiskFull }, true},
+		"it has made hollow transactions":            {wellReplica, func(s *Status) { s.Hollow = gtids(t, "A:1") }, true},
+		"a user has made an event":                   {wellPrimary, func(s *Status) { s.Events = &ScheduledEvents{Running: []ScheduledEvent{{"shop", "clean", 7}}} }, true},
+		"a user has altered an event": {
+			Status{Events: &ScheduledEvents{Running: []ScheduledEvent{{"shop", "clean", 7}}}},
+			func(s *Status) { s.Events = &ScheduledEvents{Running: []ScheduledEvent{{"shop", "clean", 8}}} }, true,
+		},
+		"it has looked at its events again": {
+			Status{Events: &ScheduledEvents{Running: []ScheduledEvent{{"shop", "clean", 7}}}},
+			func(s *Status) { s.Events = &ScheduledEvents{Running: []ScheduledEvent{{"shop", "clean", 7}}} }, false,
+		},
+		"it lags": {wellReplica, func(s *Status) { s.Message = "lags" }, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

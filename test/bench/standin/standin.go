@@ -4,6 +4,7 @@ package standin
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,21 +44,26 @@ type Members struct {
 	server *http.Server
 	ended  chan error
 
-	mu           sync.Mutex
-	members      map[string]*member          // by host
-	clusters     map[string][]*member        // by cluster
-	certificates map[string]*tls.Certificate // by cluster
+	mu       sync.Mutex
+	members  map[string]*member     // by host
+	clusters map[string][]*member   // by cluster
+	security map[string]*tls.Config // by cluster
 }
 
-// member is one member.
+// member is one member. It has tested whether its alarms arrive, at this target.
 type member struct {
 	cluster, name string
 	assignment    *replication.Assignment
+	tested        agent.AlarmTarget
+	testedAt      time.Time
 }
+
+// testEvery is about how often members test that.
+const testEvery = 4 * time.Minute
 
 // Start begins to answer; Stop ends it.
 func Start(ctx context.Context, api dynamic.Interface) (*Members, error) {
-	s := &Members{api: api, ended: make(chan error, 1), members: map[string]*member{}, clusters: map[string][]*member{}, certificates: map[string]*tls.Certificate{}}
+	s := &Members{api: api, ended: make(chan error, 1), members: map[string]*member{}, clusters: map[string][]*member{}, security: map[string]*tls.Config{}}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(agent.Port)))
 	if err != nil {
@@ -111,23 +117,23 @@ func (s *Members) Run(ctx context.Context, pod corev1.Pod) error {
 
 func (s *Members) add(ctx context.Context, pod corev1.Pod) error {
 	cluster := pod.Labels[labelInstance]
-	certificate, err := s.certificateOf(ctx, pod.Namespace, cluster)
+	security, err := s.securityOf(ctx, pod.Namespace, cluster)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.certificates[cluster] = certificate
+	s.security[cluster] = security
 	made := &member{cluster: cluster, name: pod.Name}
 	s.members[fmt.Sprintf("%s.%s.%s.svc", pod.Name, pod.Spec.Subdomain, pod.Namespace)] = made
 	s.clusters[cluster] = append(s.clusters[cluster], made)
 	return nil
 }
 
-// certificateOf reads a cluster's certificate, once.
-func (s *Members) certificateOf(ctx context.Context, namespace, cluster string) (*tls.Certificate, error) {
+// securityOf reads a cluster's certificate and its CA, once.
+func (s *Members) securityOf(ctx context.Context, namespace, cluster string) (*tls.Config, error) {
 	s.mu.Lock()
-	known := s.certificates[cluster]
+	known := s.security[cluster]
 	s.mu.Unlock()
 	if known != nil {
 		return known, nil
@@ -144,7 +150,11 @@ func (s *Members) certificateOf(ctx context.Context, namespace, cluster string) 
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of %s: %w", cluster, err)
 	}
-	return &certificate, nil
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(secret.Data["ca.crt"]) {
+		return nil, fmt.Errorf("read the CA of %s: its Secret has no certificate", cluster)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: authorities, Certificates: []tls.Certificate{certificate}}, nil
 }
 
 func (s *Members) reportRunning(ctx context.Context, pod corev1.Pod) error {
@@ -184,7 +194,7 @@ func (s *Members) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	if !found {
 		return nil, fmt.Errorf("no member is called %q", hello.ServerName)
 	}
-	return s.certificates[member.cluster], nil
+	return &s.security[member.cluster].Certificates[0], nil
 }
 
 func (s *Members) assign(answer http.ResponseWriter, request *http.Request) {
@@ -202,7 +212,11 @@ func (s *Members) assign(answer http.ResponseWriter, request *http.Request) {
 func (s *Members) status(answer http.ResponseWriter, request *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	member := s.members[request.TLS.ServerName]
+	member, by := s.members[request.TLS.ServerName], agent.AlarmTargetOf(request)
+	if by != member.tested || time.Since(member.testedAt) > testEvery {
+		member.tested, member.testedAt = agent.AlarmTarget{}, time.Now()
+		go s.test(context.WithoutCancel(request.Context()), member, by)
+	}
 	acknowledging := 0
 	for _, other := range s.clusters[member.cluster] {
 		if other.assignment != nil && other.assignment.Acknowledge {
@@ -210,7 +224,22 @@ func (s *Members) status(answer http.ResponseWriter, request *http.Request) {
 		}
 	}
 	answer.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(answer).Encode(member.status(acknowledging)) // the operator is gone when this fails
+	status := member.status(acknowledging)
+	status.AlarmsArrive = by != (agent.AlarmTarget{}) && by == member.tested
+	_ = json.NewEncoder(answer).Encode(status) // the operator is gone when this fails
+}
+
+// test tests whether a member's alarms arrive, as its agent would.
+func (s *Members) test(ctx context.Context, one *member, by agent.AlarmTarget) {
+	s.mu.Lock()
+	security := s.security[one.cluster]
+	s.mu.Unlock()
+	if by == (agent.AlarmTarget{}) || by.Send(ctx, security, agent.AlarmTestPath) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one.tested = by
 }
 
 // status is what an agent says whose mysqld has done all that it was assigned. acknowledging is how many of the cluster's replicas do.
