@@ -51,10 +51,20 @@ func (w *world) giveUpOthers() {
 	}
 }
 
-// surrenders notes what the primary of the record lacks when a user has made it the primary. Members that have not heard of it may run on.
-func (w *world) surrenders() {
-	primary := w.named(w.record.Primary)
-	lost := w.acked.without(primary.vol.has())
+// surrenders notes what the primary of the record lacked, as far as the operator had seen, when a user has made it the primary. It may have
+// received more since then, if it does not acknowledge: all that may be lost. Members that have not heard of it may run on.
+func (w *world) surrenders(seen []Member) {
+	primary, lost := w.named(w.record.Primary), w.acked
+	for _, member := range seen {
+		if member.Name == primary.name && member.Status != nil {
+			lost = transactions{}
+			w.acked.each(func(n int) {
+				if !member.Status.Received.Contains(w.one(n)) {
+					lost.add(n)
+				}
+			})
+		}
+	}
 	w.say("a user has made %s the primary, without %s", primary.name, w.set(lost))
 	w.acked, w.surrender.forgotten = w.acked.without(lost), w.surrender.forgotten.union(lost)
 	w.ranOn, w.surrender.to = true, "" // the annotation stays

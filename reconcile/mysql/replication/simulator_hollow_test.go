@@ -8,10 +8,10 @@ const mostFlushes = 60
 // flush is a statement such as FLUSH STATUS on a member that takes no writes: it gets a GTID of the member's own, and changes no row. On
 // the primary on record it is like any other transaction of the primary. On a primary that waits to be confirmed it is left out. If a
 // replica already has what such a primary flushed since its last status, the primary seems to have lost data until its next status. The
-// choice of the first primary is left out, too.
+// choice of the first primary is left out, too, and a primary that opens by its replicas: there, the statement would wait for them.
 func (w *world) flush(m *simulated) {
 	isFirst := m.vol.origin.unused() && w.record.Primary == ""
-	if !m.sql.up || !m.sql.readOnly || m.name == w.record.Primary || isFirst || len(w.ledger) >= w.mayWrite || len(w.all(w.hollow)) >= mostFlushes {
+	if !m.sql.up || !m.sql.readOnly || m.sql.reopens || m.name == w.record.Primary || isFirst || len(w.ledger) >= w.mayWrite || len(w.all(w.hollow)) >= mostFlushes {
 		return
 	}
 	n := len(w.ledger)

@@ -136,7 +136,7 @@ func (w *world) records(p *pass, next Record) {
 			w.forsake(w.stale.FormerPrimary)
 		}
 		if w.record.ForcedEpoch > w.stale.ForcedEpoch {
-			w.surrenders()
+			w.surrenders(p.seen.Members)
 		}
 		w.letGhostsGo()
 	}
