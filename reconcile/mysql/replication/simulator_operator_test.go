@@ -420,12 +420,14 @@ func (w *world) haveDiverged() bool {
 }
 
 // rebuild gives errant members new volumes after a primary was replaced: they have what it did not get acknowledged, and were not read. A
-// member in sync is rebuilt only if the former primary ran on, and sent that after the member was read.
+// member in sync is rebuilt only if the former primary ran on, and sent that after the member was read. A member outside the record is also
+// rebuilt if no binary log proves that its transactions change no row.
 func (w *world) rebuild() {
 	primary := w.named(w.record.Primary)
 	for _, m := range w.members {
 		switch {
-		case !w.isReplaced || primary == nil || m.agent.status.State != StateErrant || !w.surrender.isLikely && w.madeAll(m, primary):
+		case primary == nil || m.agent.status.State != StateErrant:
+		case !w.isReplaced && !w.lacksProof(m, primary) || !w.surrender.isLikely && w.madeAll(m, primary):
 		case !w.record.Acknowledges(m.name):
 			w.say("%s: a user rebuilds it", m.name)
 			m.loseData(w.life)
@@ -433,6 +435,20 @@ func (w *world) rebuild() {
 			w.loseVolume(m)
 		}
 	}
+}
+
+// lacksProof reports whether all transactions that the member has in addition to the primary change no row, and are in no binary log: it is
+// a copy of a member that made them, and was rebuilt since then.
+func (w *world) lacksProof(m, primary *simulated) bool {
+	surplus := m.vol.has().without(primary.logged())
+	for _, member := range w.members {
+		for _, n := range member.vol.binlog {
+			if surplus.has(n) {
+				return false
+			}
+		}
+	}
+	return surplus.without(w.hollow).empty()
 }
 
 // madeAll reports whether the member made all transactions itself that it has in addition to the primary. Then it rejoins without a user.
