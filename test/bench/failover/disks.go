@@ -113,10 +113,13 @@ func (b *bench) hangDisk(ctx context.Context, pod string) (struck, error) {
 	}
 	at := time.Now()
 	_, err = b.onNode(ctx, one.node, "fsfreeze", "--freeze", one.folder)
-	return struck{at, func() error {
-		_, err := b.onNode(context.WithoutCancel(ctx), one.node, "fsfreeze", "--unfreeze", one.folder)
-		return err
-	}}, err
+	return struck{at, func() error { return b.unfreeze(ctx, one) }}, err
+}
+
+// unfreeze lets writes to a disk continue.
+func (b *bench) unfreeze(ctx context.Context, one disk) error {
+	_, err := b.onNode(context.WithoutCancel(ctx), one.node, "fsfreeze", "--unfreeze", one.folder)
+	return err
 }
 
 // slowDisk makes writes to a member's volume take up to 0.4 s, for 20 s: less than a volume that hangs.
@@ -127,13 +130,15 @@ func (b *bench) slowDisk(ctx context.Context, pod string) (struck, error) {
 	}
 	at := time.Now()
 	_, err = b.onNode(ctx, one.node, "sh", "-ec", fmt.Sprintf(`
-trap 'fsfreeze --unfreeze %[1]s 2> /dev/null || :' EXIT
 for pause in $(seq 40); do
 	fsfreeze --freeze %[1]s
 	sleep 0.4
 	fsfreeze --unfreeze %[1]s
 	sleep 0.1
 done`, one.folder))
+	if err != nil {
+		_ = b.unfreeze(ctx, one) // it was not frozen, perhaps
+	}
 	return struck{at, endsByItself}, err
 }
 
