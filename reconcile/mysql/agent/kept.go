@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// keptFor is how long an idle connection to a member stays open: longer than the time between two requests to a member at rest, and
-	// shorter than the agent keeps it open. A new connection takes three times the processor time of a request.
-	keptFor = 75 * time.Second
+	// keptFor is how long an idle connection to a member stays open: longer than the time between two requests to a member whose alarms do
+	// not arrive, and shorter than the agent keeps it open.
+	keptFor = 45 * time.Second
 	// keptBuffer is how much of a request and of an answer is buffered, in bytes.
 	keptBuffer = 1 << 10
 	// keptShare is the fraction of the time limit that a kept connection gets. The network in between may have dropped the connection, so a

@@ -61,9 +61,14 @@ func TestOneConnectionIsKeptForEachMember(t *testing.T) {
 	if connections.Load() != 1 {
 		t.Errorf("6 requests took %d connections, want 1", connections.Load())
 	}
-	client.Close()
-	if _, err := client.Status(t.Context(), target); err != nil || connections.Load() != 2 {
-		t.Errorf("after all were closed: %v, over connection number %d", err, connections.Load())
+	for _, next := range []struct {
+		in   time.Duration
+		over int32
+	}{{keptFor - 1, 1}, {keptFor, 2}} {
+		client.Rest(next.in)
+		if _, err := client.Status(t.Context(), target); err != nil || connections.Load() != next.over {
+			t.Errorf("the next request was to come after %s: %v, over connection number %d, want %d", next.in, err, connections.Load(), next.over)
+		}
 	}
 }
 

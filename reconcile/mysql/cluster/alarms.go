@@ -38,7 +38,7 @@ func (r *reconciler) Listen(ctx context.Context, request func(types.NamespacedNa
 		if err == nil {
 			return
 		}
-		logr.FromContextOrDiscard(ctx).Error(err, "failed to take alarms of members, so the operator notices failures up to a minute later; will try again", "address", r.operator.AlarmAddress)
+		logr.FromContextOrDiscard(ctx).Error(err, "failed to take alarms of members, so the operator looks every ten seconds, and notices failures that much later; will try again", "address", r.operator.AlarmAddress)
 		select {
 		case <-ctx.Done():
 		case <-time.After(listenAgain):

@@ -90,10 +90,19 @@ func (r *reconciler) CanSkip(ctx context.Context, key types.NamespacedName, uid 
 		r.memory.failures.Waited(key, missedLook(primary.Name), began)
 	}
 	r.memory.noteReported(key, uid, members)
-	if isEnough && tellNews(members, known.view.Record.Primary) {
-		return sooner(jittered(trustEvery), max(time.Millisecond, known.until.Sub(r.now()))), true
+	again = known.nextLook(members, r.now())
+	if isEnough {
+		known.agents.Rest(again)
 	}
-	return jittered(calmEvery), isEnough
+	return again, isEnough
+}
+
+// nextLook returns the time until the next look, if this one was enough.
+func (s *restingCluster) nextLook(members []replication.Member, now time.Time) time.Duration {
+	if !tellNews(members, s.view.Record.Primary) {
+		return jittered(calmEvery)
+	}
+	return min(jittered(trustEvery), max(time.Millisecond, s.until.Sub(now)))
 }
 
 // settledAs returns a settled cluster of which nothing has changed except perhaps its members' reports; nil for any other.

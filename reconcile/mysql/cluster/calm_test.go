@@ -139,6 +139,31 @@ func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
 	}
 }
 
+// TestTheOperatorLooksSeldomWhileAlarmsArrive: but not later than the next full pass is due.
+func TestTheOperatorLooksSeldomWhileAlarmsArrive(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(5000, 0)
+	scene, found := atRest(t)
+	known := found.settle("7", found.status(), clusterMemory{})
+	members := scene.seen.members
+	looksWithin := func(when string, fullPassIn, least, most time.Duration) {
+		t.Helper()
+		known.until = now.Add(fullPassIn)
+		if got := known.nextLook(members, now); got < least || got > most {
+			t.Errorf("%s: the next look is in %s, want %s to %s", when, got, least, most)
+		}
+	}
+	looksWithin("it is not known whether alarms arrive", time.Hour, calmEvery/2, calmEvery)
+	for i := range members {
+		members[i].Status.AlarmsArrive = true
+	}
+	members[0].Status.Lease = &replication.Lease{Needs: 1, Lasts: time.Minute, Left: time.Minute, IsHeard: true}
+	looksWithin("all alarms arrive", time.Hour, trustEvery/2, trustEvery)
+	looksWithin("a full pass is due soon", 20*time.Second, 20*time.Second, 20*time.Second)
+	members[2].Status.AlarmsArrive = false
+	looksWithin("those of one member do not", time.Hour, calmEvery/2, calmEvery)
+}
+
 func TestASettledClusterIsLookedAtAgainWhenAnythingHasAnotherVersion(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 2)

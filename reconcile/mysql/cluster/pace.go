@@ -22,7 +22,7 @@ const (
 	stepEvery  = time.Second
 	helpEvery  = 5 * time.Second
 	calmEvery  = 10 * time.Second
-	trustEvery = time.Minute
+	trustEvery = 3 * time.Minute
 	// missedEvery is how soon to look again at a member that has begun not to answer, and heldEvery while a primary that has crashed waits
 	// for a replica to apply what it has received.
 	missedEvery = 200 * time.Millisecond

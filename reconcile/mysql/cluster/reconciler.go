@@ -165,7 +165,11 @@ func (r *reconciler) nextLook(found passResult, status v1.MySQLClusterStatus, kn
 		due = stepEvery // it came due during this pass
 	}
 	ahead.due = sooner(ahead.due, due)
-	return sooner(jittered(ahead.requeueAfter()), found.leaseEndsIn(r.now())) // clients wait for the end of a lease
+	after := sooner(jittered(ahead.requeueAfter()), found.leaseEndsIn(r.now())) // clients wait for the end of a lease
+	if known.agents != nil {
+		known.agents.Rest(after)
+	}
+	return after
 }
 
 // visibleStatus returns the parts of a status that users read, with the generation that they are about.
