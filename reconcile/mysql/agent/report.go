@@ -52,7 +52,7 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 	status.ObservedUnder, status.Silent = under.version, under.silent
 	status.ServerUUID, status.Version = server.ServerUUID, observed.Version
 	status.Executed, status.Received = server.Executed, server.Executed.Union(server.Channel.Retrieved)
-	status.Pending, status.Hollow, status.Shared = server.Pending, step.Hollow, local.Shared()
+	status.Pending, status.Hollow, status.Shared, status.HasNoOthers = server.Pending, step.Hollow, local.Shared(), local.HasNoOthers()
 	status.Writable, status.Closed = !server.SuperReadOnly, a.closedUnder(observed, under)
 	status.AcksEnforced, status.AckClients = step.CertainAcks(local), observed.AckClients
 	status.ConnectedReplicas, status.SyncsRelayLog = observed.Connected, observed.SyncsRelayLog

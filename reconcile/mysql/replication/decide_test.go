@@ -62,7 +62,7 @@ type saying func(t *testing.T, s *Status)
 func (s *story) hears(ordinal int, state State, says ...saying) *story {
 	s.t.Helper()
 	member := s.grow(ordinal)
-	member.Status = &Status{State: state, Origin: OriginMember, Held: s.c.Record, ObservedUnder: s.c.Record.Version(), Boot: "boot-" + member.Name, Protocol: Protocol, Executed: gtids(s.t, "A:1-10"), Received: gtids(s.t, "A:1-10")}
+	member.Status = &Status{State: state, Origin: OriginMember, Held: s.c.Record, ObservedUnder: s.c.Record.Version(), Boot: "boot-" + member.Name, Protocol: Protocol, Executed: gtids(s.t, "A:1-10"), Received: gtids(s.t, "A:1-10"), HasNoOthers: true}
 	if s.c.Record.Primary != "" {
 		member.Status.HeldRole = RoleReplica
 	}
@@ -227,14 +227,10 @@ func TestDecideKeepsTheRecord(t *testing.T) {
 			healthy(t, 2, 1).on(1, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateCatchingUp), rec(1, 0, "db-0").joining("db-1")},
 		"no join: a replica of another epoch": {
 			healthy(t, 2, 1).on(2, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, holding(rec(1, 0, "db-0"))), rec(2, 0, "db-0").joining("db-1")},
-		"no join: it says that it follows, and has what the primary lacks": {
-			healthy(t, 2, 1).on(1, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, has("A:1-10,B:1")), rec(1, 0, "db-0").joining("db-1")},
-		"join: what the primary lacks changes no row": {
-			healthy(t, 2, 1).on(1, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, has("A:1-10,B:1"), func(t *testing.T, s *Status) { t.Helper(); s.Hollow = gtids(t, "B:1") }), rec(1, 0, "db-0", "db-1")},
-		"join: what it has more comes from this primary": {
-			healthy(t, 2, 1).on(1, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0), func(_ *testing.T, s *Status) { s.ServerUUID = uuidA }).hears(1, StateReplicating, has("A:1-11")), rec(1, 0, "db-0", "db-1")},
-		"no join: the primary was not read": {
-			healthy(t, 2, 1).on(1, 0, "db-0").joining("db-1").silent(0).hears(1, StateReplicating), rec(1, 0, "db-0").joining("db-1")},
+		"no join: it has not compared its transactions with the primary's": {
+			healthy(t, 2, 1).on(1, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, func(_ *testing.T, s *Status) { s.HasNoOthers = false }), rec(1, 0, "db-0").joining("db-1")},
+		"no join: it has compared them with an earlier primary's": {
+			healthy(t, 2, 1).on(2, 0, "db-0").joining("db-1").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, func(_ *testing.T, s *Status) { s.ObservedUnder.Epoch = 1 }), rec(2, 0, "db-0").joining("db-1")},
 		"no join: a member that is leaving": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(0, 1)).hears(1, StateReplicating).hears(2, StateReplicating), rec(1, 0, "db-0", "db-1")},
 		"raise: the primary enforces more, and the replica has everything that the primary had": {

@@ -19,6 +19,16 @@ func errantNotPending(server Server, source Source) GTIDSet {
 	return Errant(server.Executed.Union(server.Channel.Retrieved), source).Subtract(source.Pending)
 }
 
+// HasNoOthers reports whether the primary has all transactions that this replica has, except those that change no row, as far as the last
+// look at this primary shows. It is false if there was none.
+func (l Observed) HasNoOthers() bool {
+	seen := l.Known
+	if l.sourceObserved() {
+		seen = l.Source
+	}
+	return seen != nil && errantNotPending(l.Server, *seen).Subtract(l.Hollow).Empty()
+}
+
 // Errant returns the transactions that a member has, applied or only received, and that are missing on its primary. Transactions that began
 // on the primary itself do not count: under AFTER_SYNC, a replica may have applied one that the primary has not finished because it waits
 // for acknowledgements (manual, "Semisynchronous Replication").

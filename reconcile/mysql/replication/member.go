@@ -239,6 +239,8 @@ type Status struct {
 	// Hollow are transactions that the member made, that are missing on the primary, and that change no row (hollow.go). While the member
 	// knows no primary, they are its own latest hollow ones.
 	Hollow GTIDSet `json:"hollow,omitzero"`
+	// HasNoOthers means that the primary had all transactions of this replica when the replica looked at it last, except Hollow.
+	HasNoOthers bool `json:"hasNoOthers,omitempty"`
 	// Shared are the transactions that the member made itself and its primary had at the member's last look at it.
 	Shared GTIDSet `json:"shared,omitzero"`
 	// Writable reports whether clients can write here: super_read_only is off.

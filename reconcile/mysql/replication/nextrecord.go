@@ -200,31 +200,22 @@ func (s *Status) IsSilent(under Record) bool {
 	return s.speaksOurProtocol() && s.ObservedUnder == under.Version() && !s.Acknowledging && s.Last != nil && s.Last.Record.Equal(under) && s.Last.Role == RoleReplica && !s.Last.Acknowledge
 }
 
-// join lets one member acknowledge that follows the primary. A member that has not connected to this primary yet may still report that it
-// follows one, so the operator compares their transactions as well: a member in sync that has others could not be rebuilt.
 func join(c Cluster) Record {
 	for _, member := range c.replicas() {
-		if c.wanted(member) && slices.Contains(c.Record.Joining, member.Name) && follows(member, c.Record) && c.hasNoOthers(*member.Status) {
+		if c.wanted(member) && slices.Contains(c.Record.Joining, member.Name) && follows(member, c.Record) {
 			return c.Record.with(member.Name)
 		}
 	}
 	return c.Record
 }
 
-// hasNoOthers reports whether the primary has all transactions that a member has, except those that change no row.
-func (c Cluster) hasNoOthers(status Status) bool {
-	primary := c.primaryStatus()
-	if primary == nil {
-		return false
-	}
-	has := Source{Executed: primary.Executed.Union(primary.Pending), ServerUUID: primary.ServerUUID}
-	return Errant(status.Received, has).Subtract(status.Hollow).Empty()
-}
-
-// follows reports whether the member replicates closely from the primary on record.
+// follows reports whether the member replicates closely from the primary on record. A member that has not connected to this primary yet may
+// still report that it replicates. So it must also have compared its transactions with this primary's: a member in sync that has others
+// could not be rebuilt.
 func follows(member Member, record Record) bool {
 	status := member.Status
-	return status.speaksOurProtocol() && status.State == StateReplicating && status.Held.Epoch == record.Epoch && status.Held.Primary == record.Primary
+	return status.speaksOurProtocol() && status.State == StateReplicating && status.Held.Epoch == record.Epoch && status.Held.Primary == record.Primary &&
+		status.ObservedUnder.Epoch == record.Epoch && status.HasNoOthers
 }
 
 // raise promises more. What the primary enforces must come from an assignment of this very record: then no assignment that was sent before

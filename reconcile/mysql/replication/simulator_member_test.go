@@ -449,7 +449,7 @@ func (w *world) report(m *simulated, local Observed, step Step, under Version, s
 		State: step.State, Message: step.Message, NeedsCopy: step.NeedsCopy, Assignment: a.assignment, Boot: a.status.Boot, Protocol: Protocol,
 		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, ObservedUnder: under, Silent: silent,
 		Executed: seen.Executed, Received: seen.Executed.Union(seen.Channel.Retrieved), Writable: !seen.SuperReadOnly,
-		IsForgetful: m.vol.isForgetful, ForgotUnder: m.vol.forgotUnder, Pending: seen.Pending, Hollow: step.Hollow, Shared: local.Shared(), AcksEnforced: step.CertainAcks(local), AckClients: clients, ConnectedReplicas: clients, AcksShortSeconds: w.clock - a.shortSince,
+		IsForgetful: m.vol.isForgetful, ForgotUnder: m.vol.forgotUnder, Pending: seen.Pending, Hollow: step.Hollow, Shared: local.Shared(), HasNoOthers: local.HasNoOthers(), AcksEnforced: step.CertainAcks(local), AckClients: clients, ConnectedReplicas: clients, AcksShortSeconds: w.clock - a.shortSince,
 		TakesDonor: true, TriedDonors: a.tried, CopiedFrom: m.vol.copiedFrom, TablesWithoutRows: &Tables{},
 		Acknowledging: seen.Channel.AckActive || seen.ReplicaAcks && (seen.Channel.IO != "No" || a.assignment != nil && !a.assignment.Acknowledge), LagSeconds: seen.Channel.LagSeconds,
 	}

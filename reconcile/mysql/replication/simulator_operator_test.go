@@ -442,10 +442,8 @@ func (w *world) rebuild() {
 func (w *world) lacksProof(m, primary *simulated) bool {
 	surplus := m.vol.has().without(primary.logged())
 	for _, member := range w.members {
-		for _, n := range member.vol.binlog {
-			if surplus.has(n) {
-				return false
-			}
+		if slices.ContainsFunc(member.vol.binlog, surplus.has) {
+			return false
 		}
 	}
 	return surplus.without(w.hollow).empty()

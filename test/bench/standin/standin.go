@@ -265,7 +265,7 @@ func (m *member) status(acknowledging int) replication.Status {
 		return status
 	}
 	lag := int64(0)
-	status.State, status.Message, status.LagSeconds = replication.StateReplicating, "follows "+given.Record.Primary, &lag
+	status.State, status.Message, status.LagSeconds, status.HasNoOthers = replication.StateReplicating, "follows "+given.Record.Primary, &lag, true
 	status.Acknowledging = given.Acknowledge
 	return status
 }
