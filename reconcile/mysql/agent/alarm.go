@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -24,8 +23,9 @@ import (
 // looks every ten seconds. So a member without news sends a test now and then, which causes no look.
 
 const (
-	// AlarmPath is where the operator takes alarms, and AlarmTestPath tests. They have no body.
-	AlarmPath     = "/v1/alarm"
+	// AlarmPath is where the operator takes alarms. They have no body.
+	AlarmPath = "/v1/alarm"
+	// AlarmTestPath is where it takes tests of alarms. They have no body either.
 	AlarmTestPath = AlarmPath + "/test"
 	// alarmHeader of a request for the status has the name under which the operator takes alarms of this cluster, and the port. The
 	// address is that of the request.
@@ -40,8 +40,8 @@ const (
 	alarmLimit = 10 * time.Second
 	// alarmTimeout bounds one alarm.
 	alarmTimeout = 2 * time.Second
-	// testEvery is the longest time between two tests, testAgain that after a test which did not arrive. It doubles each further time. The
-	// first test comes within testSoon after the first look of an operator, which looks at all clusters when it starts.
+	// testEvery is the longest time between two tests, testAgain that after a test which did not arrive. It doubles up to testEvery each
+	// further time. The first test comes within testSoon after the first look of an operator at another address than the last one.
 	testEvery = 5 * time.Minute
 	testAgain = 30 * time.Second
 	testSoon  = 4 * time.Second
@@ -112,7 +112,7 @@ type alarms struct {
 	testAt  time.Time
 	lost    int
 	arrives bool
-	// arrived and failed count all alarms.
+	// arrived and failed count all alarms and tests.
 	arrived, failed int
 }
 
@@ -129,7 +129,7 @@ func (s *alarms) looked(now time.Time, by AlarmTarget, read replication.News) {
 	defer s.mu.Unlock()
 	s.looks++
 	if by != s.to {
-		s.next, s.arrives, s.lost, s.testAt = time.Time{}, false, 0, now.Add(rand.N(testSoon))
+		s.next, s.arrives, s.lost, s.testAt = time.Time{}, false, 0, now.Add(wait.Jitter(testSoon/4, 3))
 	}
 	s.to, s.read, s.hasArrived, s.failures = by, read, false, 0
 }
@@ -158,6 +158,11 @@ func (s *alarms) testDue(now time.Time) AlarmTarget {
 func (s *alarms) tested(now time.Time, to AlarmTarget, arrived bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if arrived {
+		s.arrived++
+	} else {
+		s.failed++
+	}
 	if to != s.to {
 		return
 	}
@@ -177,20 +182,18 @@ func (s *alarms) ended(now time.Time, one alarm, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.failed++
 		pause := min(alarmAgain<<min(s.failures, 8), alarmLimit)
 		s.failures++
 		s.next = now.Add(wait.Jitter(pause/2, 2)) // many members may fail at once
 		return
 	}
-	s.arrived++
 	s.failures, s.next = 0, now.Add(alarmEvery)
 	if one.looks == s.looks {
 		s.sent, s.hasArrived = one.news, true
 	}
 }
 
-// counts returns how many alarms have arrived, and how many have not.
+// counts returns how many alarms and tests have arrived, and how many have not.
 func (s *alarms) counts() (arrived, failed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

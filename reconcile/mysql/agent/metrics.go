@@ -19,7 +19,7 @@ func (a *Agent) metricsHandler() http.Handler {
 		agent:  a,
 		state:  prometheus.NewDesc(prefix+"state", "1 for the state that the member is in.", []string{"state"}, nil),
 		files:  prometheus.NewDesc(prefix+"disk_used_bytes", "Bytes of the volume that files of the data directory use, by purpose of the files, once a minute.", []string{"kind"}, nil),
-		alarms: prometheus.NewDesc(prefix+"alarms_total", "Requests to the operator to look at once, by whether they arrived.", []string{"result"}, nil),
+		alarms: prometheus.NewDesc(prefix+"alarms_total", "Requests to the operator to look at once, and tests whether they arrive, by whether they arrived.", []string{"result"}, nil),
 		gauges: gauges(),
 	})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: maxScrapes})

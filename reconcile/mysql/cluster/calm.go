@@ -40,33 +40,16 @@ type restingCluster struct {
 
 // stableReport is what a status repeats of a member's report, except for what changes all the time.
 type stableReport struct {
-	heard, short, hangs, delays, refuses bool
-	state                                replication.State
-	message, version, rootError, refused string
-	// tls identifies the certificates that the member uses, tables its report about tables, barred the accounts that no client can log in
-	// to.
-	tls, tables, barred string
-	disk                replication.DiskLevel
-	// volumeFails reports whether its volume stands still, or returns errors.
-	volumeFails bool
-	// left reports whether transactions are left prepared, knowsLeft whether the member knows.
-	left, knowsLeft bool
-	// events reports whether scheduled events do not run, knowsEvents whether the member knows.
-	events, knowsEvents bool
+	heard            bool
+	message, refused string
+	told             replication.Told
 }
 
 func steadyOf(member replication.Member) stableReport {
 	if member.Status == nil {
 		return stableReport{refused: member.Unreachable}
 	}
-	status := *member.Status
-	left, events := status.Transactions.Left, status.ReplicaSideDisabled
-	return stableReport{
-		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
-		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: status.CommitsHang(), delays: status.DelaysCommits, refuses: status.RefusesClients, tls: status.TLS, tables: tablesOf(status), barred: lockedOutOf(status),
-		disk: status.Disk.Level, volumeFails: !status.Probe.IsSound(), left: left != nil && *left > 0, knowsLeft: left != nil,
-		events: events != nil && *events > 0, knowsEvents: events != nil,
-	}
+	return stableReport{heard: true, message: steadyMessage(*member.Status), told: member.Status.Told()}
 }
 
 func steadyOfAll(members []replication.Member) []uint64 {
@@ -99,7 +82,7 @@ func (r *reconciler) CanSkip(ctx context.Context, key types.NamespacedName, uid 
 
 // nextLook returns the time until the next look, if this one was enough.
 func (s *restingCluster) nextLook(members []replication.Member, now time.Time) time.Duration {
-	if !tellNews(members, s.view.Record.Primary) {
+	if !tellNews(members, s.view.Record) {
 		return jittered(calmEvery)
 	}
 	return min(jittered(trustEvery), max(time.Millisecond, s.until.Sub(now)))
@@ -173,7 +156,7 @@ func isAtRest(status v1.MySQLClusterStatus) bool {
 // settle returns what to remember of a cluster after a full pass that had nothing to do; nil if there was something.
 func (r passResult) settle(version string, status v1.MySQLClusterStatus, known clusterMemory) *restingCluster {
 	cluster, seen := r.cluster, r.seen
-	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacksAcks() || r.lacksLease() || r.lacksVolume() || r.seen.suspect(cluster.Status) != "" ||
+	if r.problem != nil || r.children.unsettled || !isAtRest(status) || r.lacks() || r.seen.suspect(cluster.Status) != "" ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}

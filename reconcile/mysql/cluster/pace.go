@@ -123,7 +123,7 @@ func jittered(longest time.Duration) time.Duration {
 // prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
 func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 	ahead := requeueInput{
-		ready:     isAtRest(status) && !r.lacksAcks() && !r.lacksLease() && !r.lacksVolume(),
+		ready:     isAtRest(status) && !r.lacks(),
 		trusted:   r.isTrusted(),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
 		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(children.NamesOf(r.cluster), r.seen)) > 0,
@@ -144,14 +144,14 @@ func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {
 // isTrusted reports whether nothing but the members' news can change what the operator does next.
 func (r passResult) isTrusted() bool {
 	isSettled := r.problem == nil && !r.children.unsettled && r.seen.refused == nil && r.seen.suspect(r.cluster.Status) == ""
-	return isSettled && tellNews(r.seen.members, r.decision.Record.Primary)
+	return isSettled && r.decision.Matching == nil && tellNews(r.seen.members, r.decision.Record)
 }
 
 // tellNews reports whether the members can tell the operator all that must not wait. Without a lease, a primary does not report which
-// replicas it does not hear.
-func tellNews(members []replication.Member, primary string) bool {
-	leader, found := memberNamed(members, primary)
-	if !found || leader.Status == nil || len(members) > 1 && (leader.Status.Lease == nil || leader.Status.Lease.Needs == 0) {
+// replicas it does not hear. It never reports that of members that join.
+func tellNews(members []replication.Member, record replication.Record) bool {
+	leader, found := memberNamed(members, record.Primary)
+	if !found || len(record.Joining) > 0 || leader.Status == nil || len(members) > 1 && (leader.Status.Lease == nil || leader.Status.Lease.Needs == 0) {
 		return false
 	}
 	return !slices.ContainsFunc(members, func(member replication.Member) bool { return member.Status == nil || !member.Status.AlarmsArrive })
@@ -198,6 +198,9 @@ func (o observed) suspect(status v1.MySQLClusterStatus) string {
 	}
 	return ""
 }
+
+// lacks reports whether the primary lacks something right now.
+func (r passResult) lacks() bool { return r.lacksAcks() || r.lacksLease() || r.lacksVolume() }
 
 // lacksAcks reports whether the primary gets too few acknowledgements right now.
 func (r passResult) lacksAcks() bool {

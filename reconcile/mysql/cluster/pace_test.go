@@ -120,6 +120,9 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 	stuck := alarming(3).member(0, true, func(m *replication.Status) {
 		m.Probe = replication.VolumeProbe{IsKnown: true, StuckFor: replication.StuckLeast}
 	})
+	joins, unmatched := alarming(3).report(nil, nil), alarming(3).report(nil, nil)
+	joins.decision.Record.Joining = []string{"db-3"}
+	unmatched.decision.Matching = &replication.Matching{}
 	short := healthy(t, 3).member(0, true, func(m *replication.Status) { m.AcksShortSeconds = 1 })
 	type expected struct {
 		next         time.Duration
@@ -129,19 +132,21 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		report passResult
 		want   expected
 	}{
-		"as it should be":           {healthy(t, 3).report(nil, nil), expected{calmEvery, false}},
-		"all alarms arrive":         {alarming(3).report(nil, nil), expected{trustEvery, false}},
-		"some alarms arrive":        {alarming(2).report(nil, nil), expected{calmEvery, false}},
-		"the primary has no lease":  {withoutLease.report(nil, nil), expected{calmEvery, false}},
-		"a volume stands still":     {stuck.report(nil, nil), expected{stepEvery, false}},
-		"ready, but not durable":    {notDurable.report(nil, nil), expected{stepEvery, false}},
-		"acknowledgements are late": {short.report(nil, nil), expected{stepEvery, false}},
-		"one member is silent":      {healthy(t, 2).silent(1).report(nil, nil), expected{stepEvery, true}},
-		"all members are silent":    {silent.report(nil, nil), expected{calmEvery, true}},
-		"members wait for help":     {healthy(t, 2).silent(1).report(nil, &report.Problem{Reason: report.ReasonForeignObject, Message: "in the way", Stalled: true}), expected{helpEvery, true}},
-		"Pods are not made yet":     {noPods(healthy(t, 3)).report(nil, nil), expected{unwatchedLimit, false}},
-		"containers are made":       {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{watchedLimit, true}},
-		"an image cannot be found":  {waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil), expected{watchedLimit, false}},
+		"as it should be":                           {healthy(t, 3).report(nil, nil), expected{calmEvery, false}},
+		"all alarms arrive":                         {alarming(3).report(nil, nil), expected{trustEvery, false}},
+		"some alarms arrive":                        {alarming(2).report(nil, nil), expected{calmEvery, false}},
+		"a member joins":                            {joins, expected{calmEvery, false}},
+		"the primary refused to match transactions": {unmatched, expected{calmEvery, false}},
+		"the primary has no lease":                  {withoutLease.report(nil, nil), expected{calmEvery, false}},
+		"a volume stands still":                     {stuck.report(nil, nil), expected{stepEvery, false}},
+		"ready, but not durable":                    {notDurable.report(nil, nil), expected{stepEvery, false}},
+		"acknowledgements are late":                 {short.report(nil, nil), expected{stepEvery, false}},
+		"one member is silent":                      {healthy(t, 2).silent(1).report(nil, nil), expected{stepEvery, true}},
+		"all members are silent":                    {silent.report(nil, nil), expected{calmEvery, true}},
+		"members wait for help":                     {healthy(t, 2).silent(1).report(nil, &report.Problem{Reason: report.ReasonForeignObject, Message: "in the way", Stalled: true}), expected{helpEvery, true}},
+		"Pods are not made yet":                     {noPods(healthy(t, 3)).report(nil, nil), expected{unwatchedLimit, false}},
+		"containers are made":                       {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{watchedLimit, true}},
+		"an image cannot be found":                  {waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil), expected{watchedLimit, false}},
 		"a child is being deleted, while the operator waits for something else": {func() passResult {
 			going := waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil)
 			going.children.unsettled = true

@@ -127,11 +127,19 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 		next = sooner(next, stepEvery)
 	}
 	if err == nil && everybodyTold && !isRipe {
-		r.memory.settle(keyOf(cluster), result.settle(client.Owner().GetResourceVersion(), status, known))
+		r.settle(result.settle(client.Owner().GetResourceVersion(), status, known), keyOf(cluster), next)
 	}
 	done := outcome(cluster, status, next)
 	done.Events = append(done.Events, result.hollow...)
 	return done, err
+}
+
+// settle remembers that a cluster has nothing to do until the next look; nil if it has.
+func (r *reconciler) settle(known *restingCluster, key types.NamespacedName, next time.Duration) {
+	r.memory.settle(key, known)
+	if known != nil {
+		known.agents.Rest(next)
+	}
 }
 
 // first returns the status of a cluster for which something else comes before a decision about its members: an urgent record, or what the
@@ -165,11 +173,7 @@ func (r *reconciler) nextLook(found passResult, status v1.MySQLClusterStatus, kn
 		due = stepEvery // it came due during this pass
 	}
 	ahead.due = sooner(ahead.due, due)
-	after := sooner(jittered(ahead.requeueAfter()), found.leaseEndsIn(r.now())) // clients wait for the end of a lease
-	if known.agents != nil {
-		known.agents.Rest(after)
-	}
-	return after
+	return sooner(jittered(ahead.requeueAfter()), found.leaseEndsIn(r.now())) // clients wait for the end of a lease
 }
 
 // visibleStatus returns the parts of a status that users read, with the generation that they are about.

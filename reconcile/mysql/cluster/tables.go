@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,22 +72,6 @@ func tableEvents(before, after v1.MySQLClusterStatus) []reconcile.Event {
 		}
 	}
 	return events
-}
-
-// tablesOf returns what a status repeats of a member's report about tables, in short. That a member found none is not the same as that it
-// has not looked.
-func tablesOf(status replication.Status) string {
-	said := ""
-	if status.OtherEngines != nil {
-		said = strconv.Itoa(status.OtherEngines.Count())
-		if !status.OtherEngines.Empty() {
-			said += status.OtherEngines.String()
-		}
-	}
-	if status.TablesWithoutRows != nil {
-		said += "/" + status.TablesWithoutRows.String()
-	}
-	return said
 }
 
 // isInnoDBOnly reports whether a cluster refuses tables whose rows copies do not contain, and gives tables without a primary key one. The

@@ -337,12 +337,3 @@ func (r passResult) describeUpgrade(status *v1.MySQLClusterStatus) {
 		conditionsOf(status).Remove(conditionUpgrade)
 	}
 }
-
-// lockedOutOf returns what a status repeats of a member's accounts that no client can log in to. That a member found none is not the same
-// as that it has not looked.
-func lockedOutOf(status replication.Status) string {
-	if status.LockedOut == nil {
-		return ""
-	}
-	return status.LockedOut.String()
-}

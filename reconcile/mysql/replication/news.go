@@ -2,6 +2,7 @@ package replication
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -9,31 +10,76 @@ import (
 // operator should learn of it. The primary sends something five times a second (Ear).
 const AlarmAfter = time.Second
 
-// News is the part of a member's report that the operator should learn at once, and not only when it looks next.
+// Told is the part of a member's report that the status of its cluster repeats, except for messages. It can be compared.
+type Told struct {
+	state              State
+	version, rootError string
+	// lacksAcks reports whether this primary gets too few acknowledgements, hangs whether no commit succeeds, delays whether it delays
+	// commits.
+	lacksAcks, hangs, delays bool
+	// refusesClients keeps readers away from the member.
+	refusesClients bool
+	// tls identifies the certificates that it uses: the next step of their rotation waits for all members.
+	tls string
+	// tables is its report about tables, barred the accounts that no client can log in to. That a member found none is not the same as that
+	// it has not looked.
+	tables, barred string
+	// disk is how much room its volume has, isUnsound reports whether that stands still or fails.
+	disk      DiskLevel
+	isUnsound bool
+	// left reports whether transactions are left prepared, knowsLeft whether the member knows.
+	left, knowsLeft bool
+	// eventsOff reports whether scheduled events do not run, knowsEvents whether the member knows.
+	eventsOff, knowsEvents bool
+}
+
+// Told returns what the status of the cluster repeats.
+func (s Status) Told() Told {
+	left, off := s.Transactions.Left, s.ReplicaSideDisabled
+	return Told{
+		state: s.State, version: s.Version, rootError: s.RootError, lacksAcks: s.AcksShortSeconds > 0, hangs: s.CommitsHang(), delays: s.DelaysCommits,
+		refusesClients: s.RefusesClients, tls: s.TLS, tables: s.toldTables(), barred: s.barred(), disk: s.Disk.Level, isUnsound: !s.Probe.IsSound(),
+		left: left != nil && *left > 0, knowsLeft: left != nil, eventsOff: off != nil && *off > 0, knowsEvents: off != nil,
+	}
+}
+
+func (s Status) toldTables() string {
+	told := ""
+	if s.OtherEngines != nil {
+		told = strconv.Itoa(s.OtherEngines.Count())
+		if !s.OtherEngines.Empty() {
+			told += s.OtherEngines.String()
+		}
+	}
+	if s.TablesWithoutRows != nil {
+		told += "/" + s.TablesWithoutRows.String()
+	}
+	return told
+}
+
+func (s Status) barred() string {
+	if s.LockedOut == nil {
+		return ""
+	}
+	return s.LockedOut.String()
+}
+
+// News is the part of a member's report that the operator should learn at once, and not only when it looks next. It can be compared.
 type News struct {
-	state State
+	told Told
 	// boot changes when mysqld has started again, or must be confirmed for another reason.
 	boot string
-	// isLate reports whether mysqld does not answer, hearsNothing whether this replica gets nothing from its primary, lacksAcks whether this
-	// primary gets too few acknowledgements, lacksReplicas whether it has not heard all replicas, leaseEnds whether its lease ends unless the
-	// operator confirms it.
-	isLate, hearsNothing, lacksAcks, lacksReplicas, leaseEnds bool
+	// isLate reports whether mysqld does not answer, hearsNothing whether this replica gets nothing from its primary, lacksReplicas whether
+	// this primary has not heard all replicas, leaseEnds whether its lease ends unless the operator confirms it.
+	isLate, hearsNothing, lacksReplicas, leaseEnds bool
 	// hasVolumeFailed reports whether its volume has stood still or failed for long.
 	hasVolumeFailed bool
 	// observedUnder, isClosed and acknowledges are what the operator waits for after it has sent an assignment.
 	observedUnder          Version
 	isClosed, acknowledges bool
-	// refusesClients keeps readers away from the member.
-	refusesClients bool
-	// delaysCommits reports whether this primary delays commits, hangs whether none succeeds, isUnsound whether its volume stands still or
-	// fails, and disk how much room that has.
-	delaysCommits, hangs, isUnsound bool
-	disk                            DiskLevel
-	// hasHollow reports whether the primary must match transactions of this replica, and events which events the replicas must know of.
-	hasHollow bool
-	events    uint64
-	// tls identifies the certificates that it uses: the next step of their rotation waits for all members.
-	tls string
+	// hollow are the transactions of this replica that the primary must match, events identifies the events that the replicas must know of.
+	hollow string
+	events uint64
 }
 
 // IsLate reports whether mysqld does not answer its agent, or takes long for it.
@@ -60,10 +106,8 @@ func HearNothing(members []Member, inSync []string) bool {
 // News returns what of the report the operator should learn at once.
 func (s Status) News() News {
 	return News{
-		state: s.State, boot: s.Boot, isLate: s.IsLate(), hearsNothing: s.hearsNothing(), lacksAcks: s.AcksShortSeconds > 0,
+		told: s.Told(), boot: s.Boot, isLate: s.IsLate(), hearsNothing: s.hearsNothing(),
 		lacksReplicas: s.Lease.LacksAny(), leaseEnds: s.Lease.IsEnding() && s.Lease.Needs > 0, hasVolumeFailed: s.hasVolumeFailed(),
-		observedUnder: s.ObservedUnder, isClosed: s.Closed != nil, acknowledges: s.Acknowledging,
-		refusesClients: s.RefusesClients, delaysCommits: s.DelaysCommits, hangs: s.CommitsHang(), isUnsound: !s.Probe.IsSound(), disk: s.Disk.Level,
-		hasHollow: !s.Hollow.Empty(), events: s.Events.digest(), tls: s.TLS,
+		observedUnder: s.ObservedUnder, isClosed: s.Closed != nil, acknowledges: s.Acknowledging, hollow: s.Hollow.String(), events: s.Events.digest(),
 	}
 }

@@ -37,6 +37,11 @@ func TestNews(t *testing.T) {
 		"it uses another certificate":                {wellReplica, func(s *Status) { s.TLS = "second" }, true},
 		"its volume fills":                           {wellReplica, func(s *Status) { s.Disk.Level = DiskFull }, true},
 		"it has made hollow transactions":            {wellReplica, func(s *Status) { s.Hollow = gtids(t, "A:1") }, true},
+		"it has made another one":                    {Status{Hollow: gtids(t, "A:1")}, func(s *Status) { s.Hollow = gtids(t, "A:2") }, true},
+		"the password of root is refused":            {wellPrimary, func(s *Status) { s.RootError = "refused" }, true},
+		"no client can log in to an account":         {wellPrimary, func(s *Status) { s.LockedOut = &Accounts{} }, true},
+		"it found tables that are not InnoDB":        {wellPrimary, func(s *Status) { s.OtherEngines = &Tables{More: 1} }, true},
+		"it has another release":                     {wellReplica, func(s *Status) { s.Version = "9.8.0" }, true},
 		"a user has made an event":                   {wellPrimary, func(s *Status) { s.Events = &ScheduledEvents{Running: []ScheduledEvent{{"shop", "clean", 7}}} }, true},
 		"a user has altered an event": {
 			Status{Events: &ScheduledEvents{Running: []ScheduledEvent{{"shop", "clean", 7}}}},
