@@ -126,20 +126,13 @@ func (r *reconciler) reconcileMembers(ctx context.Context, client *reconcile.Cli
 	if !everybodyTold || isRipe {
 		next = sooner(next, stepEvery)
 	}
+	known.agents.Rest(next)
 	if err == nil && everybodyTold && !isRipe {
-		r.settle(result.settle(client.Owner().GetResourceVersion(), status, known), keyOf(cluster), next)
+		r.memory.settle(keyOf(cluster), result.settle(client.Owner().GetResourceVersion(), status, known))
 	}
 	done := outcome(cluster, status, next)
 	done.Events = append(done.Events, result.hollow...)
 	return done, err
-}
-
-// settle remembers that a cluster has nothing to do until the next look; nil if it has.
-func (r *reconciler) settle(known *restingCluster, key types.NamespacedName, next time.Duration) {
-	r.memory.settle(key, known)
-	if known != nil {
-		known.agents.Rest(next)
-	}
 }
 
 // first returns the status of a cluster for which something else comes before a decision about its members: an urgent record, or what the
