@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -82,13 +83,15 @@ func identityOf(item any) (uid types.UID, version string, ok bool) {
 	return "", "", false
 }
 
-// List implements Lister.
-func (v *view) List(namespace string) []*unstructured.Unstructured {
-	found := v.items(func(store cache.Indexer) []any { return store.List() })
-	if namespace != metav1.NamespaceAll {
-		found = slices.DeleteFunc(found, func(item any) bool { return namespaceOf(item) != namespace })
+// All implements Lister.
+func (v *view) All() iter.Seq[*unstructured.Unstructured] {
+	return func(yield func(*unstructured.Unstructured) bool) {
+		for _, item := range v.items(func(store cache.Indexer) []any { return store.List() }) {
+			if object, ok := objectOf(item); ok && !yield(object) {
+				return
+			}
+		}
 	}
-	return sorted(objects(found))
 }
 
 // any reports whether the cache has an object.

@@ -155,7 +155,7 @@ func (c *controller) open(provider workqueue.MetricsProvider, order workqueue.Qu
 	c.queue, c.meet = opened, meet
 	c.mu.Unlock()
 
-	for _, object := range c.own.List(metav1.NamespaceAll) {
+	for object := range c.own.All() {
 		c.enqueue(c.itself(object)...)
 	}
 	return opened

@@ -199,8 +199,8 @@ func TestViewReadsOneStoreForEachNamespace(t *testing.T) {
 	}
 	cached := &view{resource: configMaps(), selector: labels.Everything(), stores: stores}
 
-	same(t, names(cached.List("")), []string{"a/x", "a/y", "b/x", "b/y"})
-	same(t, names(cached.List("b")), []string{"b/x", "b/y"})
+	same(t, names(cached.listed("")), []string{"a/x", "a/y", "b/x", "b/y"})
+	same(t, names(cached.listed("b")), []string{"b/x", "b/y"})
 	same(t, names(cached.Owned("owner-of-y")), []string{"a/y", "b/y"})
 	if _, found := cached.Get("a", "x"); !found {
 		t.Error("a/x is not found")

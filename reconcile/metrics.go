@@ -162,7 +162,7 @@ func (s *objectStates) Describe(descriptions chan<- *prometheus.Desc) {
 func (s *objectStates) Collect(found chan<- prometheus.Metric) {
 	for kind, cached := range s.caches {
 		counts := map[string]int{}
-		for _, object := range cached.List("") {
+		for object := range cached.All() {
 			counts[stateOf(object)]++
 		}
 		for state, count := range counts {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestKindsMeasureTheirObjects(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	count := func(objects Lister) prometheus.Collector {
 		options := prometheus.GaugeOpts{Name: MetricsPrefix + "things", Help: "Things there are."}
-		return prometheus.NewGaugeFunc(options, func() float64 { return float64(len(objects.List(metav1.NamespaceAll))) })
+		return prometheus.NewGaugeFunc(options, func() float64 { return float64(len(slices.Collect(objects.All()))) })
 	}
 	kind := schema.Kind{Group: "example.com", Version: "v1", Kind: "Thing", Plural: "things"}
 	m, err := New(Config{Rest: &rest.Config{Host: "localhost"}, Registry: registry}, []Controller{{Kind: kind, Metrics: count}})

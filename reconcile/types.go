@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -150,8 +151,8 @@ type Watch struct {
 type Lister interface {
 	// Get returns an object by its name, and whether there is one.
 	Get(namespace, name string) (*unstructured.Unstructured, bool)
-	// List returns the objects of a namespace, or all for the empty string, ordered by namespace and name.
-	List(namespace string) []*unstructured.Unstructured
+	// All returns all objects, in no order. It decodes each when the loop comes to it: there may be thousands.
+	All() iter.Seq[*unstructured.Unstructured]
 	// Owned returns the objects whose controller (metadata.ownerReferences) has this UID, ordered by namespace and name.
 	Owned(owner types.UID) []*unstructured.Unstructured
 	// Indexed returns the objects that have this key in one of the Indices of the Controller or of the Watch, ordered by namespace and

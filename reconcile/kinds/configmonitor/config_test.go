@@ -2,6 +2,7 @@ package configmonitor
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -137,7 +138,7 @@ type lister []*unstructured.Unstructured
 
 func (l lister) Get(string, string) (*unstructured.Unstructured, bool) { return nil, false }
 func (l lister) Owned(types.UID) []*unstructured.Unstructured          { return nil }
-func (l lister) List(string) []*unstructured.Unstructured {
+func (l lister) All() iter.Seq[*unstructured.Unstructured] {
 	panic("a change of one ConfigMap must not look at all monitors")
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
@@ -88,7 +87,7 @@ func (m collector) Collect(found chan<- prometheus.Metric) {
 // count counts the instances. It skips an instance that it cannot decode.
 func (m collector) count() map[series]*tally {
 	all := map[series]*tally{}
-	for _, object := range m.instances.List(metav1.NamespaceAll) {
+	for object := range m.instances.All() {
 		var instance v1.MySQLBackupInstance
 		if schema.Decode(object, &instance) != nil || instance.DeletionTimestamp != nil || !isOver(instance.Status.Phase) {
 			continue

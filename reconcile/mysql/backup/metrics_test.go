@@ -3,6 +3,7 @@ package backup
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -31,8 +32,8 @@ func (s shelf) Get(namespace, name string) (*unstructured.Unstructured, bool) {
 	return nil, false
 }
 
-// List implements reconcile.Lister.
-func (s shelf) List(string) []*unstructured.Unstructured { return s }
+// All implements reconcile.Lister.
+func (s shelf) All() iter.Seq[*unstructured.Unstructured] { return slices.Values(s) }
 
 // Owned implements reconcile.Lister.
 func (s shelf) Owned(types.UID) []*unstructured.Unstructured { return nil }

@@ -50,7 +50,7 @@ func (m collector) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m collector) Collect(found chan<- prometheus.Metric) {
 	m.takeovers.Collect(found)
-	for _, object := range m.clusters.List(metav1.NamespaceAll) {
+	for object := range m.clusters.All() {
 		var cluster struct {
 			Status struct {
 				Conditions []metav1.Condition `json:"conditions"`

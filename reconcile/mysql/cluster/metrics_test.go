@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,8 +77,8 @@ type shelf []*unstructured.Unstructured
 // Get implements reconcile.Lister.
 func (s shelf) Get(string, string) (*unstructured.Unstructured, bool) { return nil, false }
 
-// List implements reconcile.Lister.
-func (s shelf) List(string) []*unstructured.Unstructured { return s }
+// All implements reconcile.Lister.
+func (s shelf) All() iter.Seq[*unstructured.Unstructured] { return slices.Values(s) }
 
 // Owned implements reconcile.Lister.
 func (s shelf) Owned(types.UID) []*unstructured.Unstructured { return nil }

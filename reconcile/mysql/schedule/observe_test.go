@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"iter"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,7 +127,7 @@ func (l listed) Get(namespace, name string) (*unstructured.Unstructured, bool) {
 	return nil, false
 }
 
-func (l listed) List(string) []*unstructured.Unstructured {
+func (l listed) All() iter.Seq[*unstructured.Unstructured] {
 	panic("a change of one cluster must not list all schedules")
 }
 
