@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -34,21 +35,21 @@ func (m *memory) noteSilent(cluster v1.MySQLCluster, members []replication.Membe
 	m.silences[key] = known
 }
 
-// reported is what each member of a cluster had when it reported last.
+// reported is what each member of a cluster had when it reported last. The sets are texts, which take less memory.
 type reported struct {
 	uid  types.UID
-	sets map[string]replication.GTIDSet
+	sets map[string]string
 }
 
 // noteReported notes what members have that report it, and sets Member.Had of the others. One whose volume is new has lost what it had.
 func (m *memory) noteReported(key types.NamespacedName, uid types.UID, members []replication.Member) {
-	now := reported{uid: uid, sets: map[string]replication.GTIDSet{}}
+	now := reported{uid: uid, sets: map[string]string{}}
 	for _, member := range members {
 		if !member.HasReported() || member.Status.Origin != replication.OriginMember {
 			continue
 		}
 		// A report may have 1 MiB.
-		if has := member.Status.Worth(); len(has.String()) <= replication.LongestGTIDs {
+		if has := member.Status.Worth().String(); len(has) <= replication.LongestGTIDs {
 			now.sets[member.Name] = has
 		}
 	}
@@ -59,11 +60,14 @@ func (m *memory) noteReported(key types.NamespacedName, uid types.UID, members [
 		member := &members[i]
 		if !member.HasReported() || member.Status.Origin != replication.OriginMember {
 			if had, found := known.sets[member.Name]; found && known.uid == uid {
-				member.Had, now.sets[member.Name] = had, had
+				now.sets[member.Name] = had
+				member.Had, _ = replication.ParseGTIDSet(had) // it is one
 			}
 		}
 	}
-	m.had[key] = now
+	if known.uid != uid || !maps.Equal(known.sets, now.sets) {
+		m.had[key] = now
+	}
 }
 
 // stillSilent sets SilentFor of the members, and returns since when those are silent that are.

@@ -47,6 +47,9 @@ func (s *Stopwatch) End(key types.NamespacedName, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen[key], what)
+	if len(s.seen[key]) == 0 {
+		delete(s.seen, key) // an empty map keeps its memory
+	}
 }
 
 // Forget removes everything about an object.
