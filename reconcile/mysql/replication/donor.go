@@ -130,7 +130,7 @@ func (c Cluster) ableDonors() []Member {
 	if primary == nil || primary.State != StateWriting {
 		return nil
 	}
-	able := slices.DeleteFunc(c.replicas(), func(m Member) bool { return !c.canDonate(m, *primary) })
+	able := slices.DeleteFunc(c.replicas(), func(m Member) bool { return !c.canDonate(m) })
 	if len(able) < 2 {
 		return able
 	}
@@ -144,14 +144,12 @@ func (c Cluster) ableDonors() []Member {
 
 // canDonate reports whether a replica is certain to do as a donor, as far as the operator knows. MySQL writes to the donor's volume while
 // it copies, so that must work and have room.
-func (c Cluster) canDonate(m Member, primary Status) bool {
+func (c Cluster) canDonate(m Member) bool {
 	if m.Address == "" || !c.wanted(m) || !c.Record.Acknowledges(m.Name) || !follows(m, c.Record) || !m.Status.hasAllRows() || m.Status.RefusesClients {
 		return false
 	}
-	source := Source{ServerUUID: primary.ServerUUID, Executed: primary.Executed.Union(primary.Pending)}
-	hasOwn := !m.Status.Hollow.Empty() || !Errant(m.Status.Received, source).Empty()
 	isClose := m.Status.LagSeconds != nil && *m.Status.LagSeconds <= donorLag
-	return isClose && !hasOwn && m.Status.Disk.Level == DiskRoomy && m.Status.Probe.IsSound()
+	return isClose && m.Status.Hollow.Empty() && m.Status.Disk.Level == DiskRoomy && m.Status.Probe.IsSound()
 }
 
 // hasAllRows reports whether the member certainly has all rows of what it has executed.

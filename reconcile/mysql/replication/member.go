@@ -17,7 +17,7 @@ const (
 
 // Protocol is the version of the protocol between operator and agents. It rises when something that a decision relies on gets another
 // meaning, or is missing on one side. A field that may be ignored does not raise it (protocol.go).
-const Protocol = 10
+const Protocol = 11
 
 // Assignment is what the operator assigns to one member. It is complete: a member needs nothing else to know its role.
 type Assignment struct {
