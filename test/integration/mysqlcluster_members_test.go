@@ -70,6 +70,7 @@ type simulatedMember struct {
 	shortSince  time.Time
 	step        replication.Step
 	certain     int
+	hasNoOthers bool
 	// answers is when mysqld answers; the agent does before.
 	answers time.Time
 
@@ -254,7 +255,7 @@ func (m *simulatedMember) status() replication.Status {
 		State: m.step.State, Message: m.step.Message, NeedsCopy: m.step.NeedsCopy, Origin: m.volume.origin,
 		Held: m.volume.held, HeldRole: m.volume.heldRole, Last: m.volume.last, Assignment: m.assignment, Boot: m.boot, Protocol: replication.Protocol,
 		ServerUUID: server.ServerUUID, Version: m.volume.version, Hollow: m.step.Hollow, Executed: server.Executed, Received: server.Executed.Union(server.Channel.Retrieved),
-		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients,
+		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients, HasNoOthers: m.hasNoOthers,
 		Acknowledging: server.ReplicaAcks && server.Channel.AckActive, LagSeconds: server.Channel.LagSeconds,
 		TLS: agent.TLSDigest(m.mounted.authority, m.mounted.certificate),
 	}
@@ -292,7 +293,7 @@ func (m *simulatedMember) settle() {
 		}
 		local.Hollow = replication.ToInspect(local).Both(m.volume.hollow)
 		m.step = replication.NextStep(local)
-		m.certain = m.step.CertainAcks(local)
+		m.certain, m.hasNoOthers = m.step.CertainAcks(local), local.HasNoOthers()
 		if m.step.Verb == replication.VerbNone {
 			return
 		}
