@@ -61,9 +61,10 @@ func TestACopyOfAFormerPrimaryBreaksOffMysqld(t *testing.T) {
 	r.former.admits(t, ca, member)
 	r.former.leads(t, 2, 1)
 	member.until(t, "the member is made", func() bool { return member.agent.Status().Origin == replication.OriginFresh })
+	held := holdCopies(t, r.former)
 	member.obeys(t, replication.Assignment{
 		Record: replication.Record{Epoch: 1, Revision: 2, Primary: "db-0", Joining: []string{"db-1"}, RequiredAcks: 1}, Role: replication.RoleReplica,
-		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: r.former.port, CopyLimit: 2 << 20,
+		SourceHost: "localhost", SourceAddress: "127.0.0.1", SourcePort: held.port,
 	})
 	member.until(t, "it copies the primary", func() bool { return member.agent.Status().CloneProgress != nil })
 
@@ -72,6 +73,7 @@ func TestACopyOfAFormerPrimaryBreaksOffMysqld(t *testing.T) {
 	follow := r.takesOver(t)
 	r.next.admits(t, ca, member)
 	r.former.obeys(t, follow)
+	held.release()
 	began := time.Now()
 	member.obeys(t, follow)
 	member.until(t, "the copy has broken off", func() bool { return member.agent.Status().CloneProgress == nil })
