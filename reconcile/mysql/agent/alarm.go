@@ -19,7 +19,7 @@ import (
 // not wait (replication.News), from the one that an operator has read last. With each look, the operator says where it takes alarms. A
 // member whose alarms do not arrive waits for the operator's next look.
 //
-// The operator looks at a cluster at rest every three minutes if the alarms of all its members arrive (Status.AlarmsArrive). Otherwise, it
+// The operator looks at a cluster at rest every five minutes if the alarms of all its members arrive (Status.AlarmsArrive). Otherwise, it
 // looks every ten seconds. So a member without news sends a test now and then, which causes no look.
 
 const (

@@ -85,7 +85,7 @@ func (s *restingCluster) nextLook(members []replication.Member, now time.Time) t
 	if !tellNews(members, s.view.Record) {
 		return jittered(calmEvery)
 	}
-	return min(jittered(trustEvery), max(time.Millisecond, s.until.Sub(now)))
+	return max(time.Millisecond, s.until.Sub(now))
 }
 
 // settledAs returns a settled cluster of which nothing has changed except perhaps its members' reports; nil for any other.

@@ -99,8 +99,10 @@ type clusterMemory struct {
 	transfers *protocol.Client
 	// tidied reports whether nothing is left of the restore that the cluster started with.
 	tidied bool
-	// looked is when the Secrets were read.
-	looked time.Time
+	// looked is when the Secrets were read. The operator reads them again earlier than it could, by this part of the time, so that it does not
+	// always look together at clusters that were created together.
+	looked  time.Time
+	earlier float64
 }
 
 // withClients returns clients that show and trust what security says. It returns the known clients, with their open connections, as long as
@@ -125,7 +127,7 @@ func (known clusterMemory) stillHolds(cluster v1.MySQLCluster, last lookHistory,
 
 // lookAgain returns when to read the Secrets again: after a while, or at the time of AnnotationRotate, if that comes first.
 func (known clusterMemory) lookAgain(every time.Duration) time.Time {
-	again := known.looked.Add(every)
+	again := known.looked.Add(every - time.Duration(known.earlier*float64(every)))
 	if asked := known.asked.before; asked.After(known.looked) && asked.Before(again) {
 		return asked
 	}

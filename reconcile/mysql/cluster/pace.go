@@ -18,11 +18,10 @@ import (
 // what no watch reports: the agents' reports, Secrets, objects of other owners, and permissions.
 const (
 	// stepEvery is how soon to look again at a cluster whose members answer and make progress, helpEvery at one that waits for a user's help,
-	// and calmEvery at one that is Ready. It is trustEvery if the members tell the operator what must not wait.
-	stepEvery  = time.Second
-	helpEvery  = 5 * time.Second
-	calmEvery  = 10 * time.Second
-	trustEvery = 3 * time.Minute
+	// and calmEvery at one that is Ready. If the members tell the operator what must not wait, the next look at the Secrets is soon enough.
+	stepEvery = time.Second
+	helpEvery = 5 * time.Second
+	calmEvery = 10 * time.Second
 	// missedEvery is how soon to look again at a member that has begun not to answer, and heldEvery while a primary that has crashed waits
 	// for a replica to apply what it has received.
 	missedEvery = 200 * time.Millisecond
@@ -67,7 +66,7 @@ func (p requeueInput) requeueAfter() time.Duration {
 	after := first
 	switch {
 	case p.ready && p.trusted:
-		after = trustEvery
+		after = secretsLimit
 	case p.ready:
 		after = calmEvery
 	case p.heard:
@@ -119,6 +118,9 @@ func jittered(longest time.Duration) time.Duration {
 	}
 	return wait.Jitter(longest-longest/part, 1.0/float64(part-1))
 }
+
+// anEighth returns a random number from 0 to an eighth.
+func anEighth() float64 { return wait.Jitter(time.Second, 1.0/8).Seconds() - 1 }
 
 // prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
 func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {

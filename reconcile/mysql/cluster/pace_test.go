@@ -133,7 +133,7 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		want   expected
 	}{
 		"as it should be":                           {healthy(t, 3).report(nil, nil), expected{calmEvery, false}},
-		"all alarms arrive":                         {alarming(3).report(nil, nil), expected{trustEvery, false}},
+		"all alarms arrive":                         {alarming(3).report(nil, nil), expected{secretsLimit, false}},
 		"some alarms arrive":                        {alarming(2).report(nil, nil), expected{calmEvery, false}},
 		"a member joins":                            {joins, expected{calmEvery, false}},
 		"the primary refused to match transactions": {unmatched, expected{calmEvery, false}},

@@ -163,10 +163,10 @@ func (r *reconciler) nextLook(found passResult, status v1.MySQLClusterStatus, kn
 	looks := r.memory.sight(keyOf(cluster), cluster.UID).looks
 	due := known.lookAgain(secretsAfter(ahead.ready, now.wanted, looks)).Sub(r.now())
 	if due <= 0 && found.problem == nil && !known.looked.IsZero() {
-		due = stepEvery // it came due during this pass
+		due = jittered(stepEvery) // it came due during this pass
 	}
-	ahead.due = sooner(ahead.due, due)
-	return sooner(jittered(ahead.requeueAfter()), found.leaseEndsIn(r.now())) // clients wait for the end of a lease
+	next := sooner(jittered(ahead.requeueAfter()), due)
+	return sooner(next, found.leaseEndsIn(r.now())) // clients wait for the end of a lease
 }
 
 // visibleStatus returns the parts of a status that users read, with the generation that they are about.
@@ -212,7 +212,7 @@ func (r *reconciler) learn(cluster v1.MySQLCluster, known clusterMemory, found c
 	fresh.certificateState, fresh.asked = found, rotationRequestOf(cluster.Annotations)
 	fresh.uid, fresh.secret, fresh.tidied = cluster.UID, cluster.Spec.Secret, known.tidied
 	if isWhole {
-		fresh.looked = now
+		fresh.looked, fresh.earlier = now, anEighth()
 		r.memory.lookedAtSecrets(key, cluster.UID)
 	}
 	r.memory.keep(key, fresh)

@@ -47,8 +47,8 @@ func main() {
 		return nil
 	})
 	flag.IntVar(&o.members, "members", 3, "members of each of them")
-	flag.DurationVar(&o.settle, "settle", 200*time.Second, "how long the operator is left alone before it is measured at rest")
-	flag.DurationVar(&o.rest, "rest", 3*time.Minute, "for how long it is measured at rest")
+	flag.DurationVar(&o.settle, "settle", 90*time.Second, "how long the operator is left alone before it is measured at rest")
+	flag.DurationVar(&o.rest, "rest", 5*time.Minute, "for how long it is measured at rest")
 	flag.BoolVar(&o.ready, "ready", true, "measure clusters that are Ready")
 	flag.BoolVar(&o.unready, "unready", true, "measure clusters whose Pods never start")
 	flag.Func("env", "a NAME=VALUE for the operator's environment; may be repeated", func(setting string) error {
