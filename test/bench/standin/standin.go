@@ -214,7 +214,7 @@ func (s *Members) status(answer http.ResponseWriter, request *http.Request) {
 	defer s.mu.Unlock()
 	member, by := s.members[request.TLS.ServerName], agent.AlarmTargetOf(request)
 	if by != member.tested || time.Since(member.testedAt) > testEvery {
-		member.tested, member.testedAt = agent.AlarmTarget{}, time.Now()
+		member.testedAt = time.Now()
 		go s.test(context.WithoutCancel(request.Context()), member, by)
 	}
 	acknowledging := 0
@@ -229,13 +229,13 @@ func (s *Members) status(answer http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(answer).Encode(status) // the operator is gone when this fails
 }
 
-// test tests whether a member's alarms arrive, as its agent would.
+// test tests whether a member's alarms arrive, as its agent would. Until it knows, what it found before holds.
 func (s *Members) test(ctx context.Context, one *member, by agent.AlarmTarget) {
 	s.mu.Lock()
 	security := s.security[one.cluster]
 	s.mu.Unlock()
 	if by == (agent.AlarmTarget{}) || by.Send(ctx, security, agent.AlarmTestPath) != nil {
-		return
+		by = agent.AlarmTarget{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
