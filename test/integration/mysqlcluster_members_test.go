@@ -34,6 +34,9 @@ type network struct {
 	asked  []string
 	// barred are the accounts that no client can log in to, by mysqld's version.
 	barred map[string]replication.Accounts
+	// alarmsArrive is what all members report. open counts the connections that the operators keep.
+	alarmsArrive bool
+	open         int
 }
 
 // memberVolume is what outlives a member's Pod.
@@ -99,7 +102,7 @@ func (n *network) start(host, version string, volume *memberVolume, from certifi
 		defer n.mu.Unlock()
 		return m.mounted.server()
 	}}
-	m.server = &http.Server{Handler: m.routes(), TLSConfig: security, ReadHeaderTimeout: time.Second}
+	m.server = &http.Server{Handler: m.routes(), TLSConfig: security, ReadHeaderTimeout: time.Second, IdleTimeout: time.Hour, ConnState: n.count}
 	n.mu.Lock()
 	// The member before it, which has the same volume, may just be answering a request.
 	if volume.origin == "" {
@@ -120,6 +123,19 @@ func (m *simulatedMember) stop() {
 	defer m.network.mu.Unlock()
 	if m.network.running[m.host] == m {
 		delete(m.network.running, m.host)
+	}
+}
+
+// count counts the open connections.
+func (n *network) count(_ net.Conn, state http.ConnState) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		n.open++
+	case http.StateClosed, http.StateHijacked:
+		n.open--
+	case http.StateActive, http.StateIdle:
 	}
 }
 
@@ -255,7 +271,7 @@ func (m *simulatedMember) status() replication.Status {
 		State: m.step.State, Message: m.step.Message, NeedsCopy: m.step.NeedsCopy, Origin: m.volume.origin,
 		Held: m.volume.held, HeldRole: m.volume.heldRole, Last: m.volume.last, Assignment: m.assignment, Boot: m.boot, Protocol: replication.Protocol,
 		ServerUUID: server.ServerUUID, Version: m.volume.version, Hollow: m.step.Hollow, Executed: server.Executed, Received: server.Executed.Union(server.Channel.Retrieved),
-		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients, HasNoOthers: m.hasNoOthers,
+		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients, HasNoOthers: m.hasNoOthers, AlarmsArrive: m.network.alarmsArrive,
 		Acknowledging: server.ReplicaAcks && server.Channel.AckActive, LagSeconds: server.Channel.LagSeconds,
 		TLS: agent.TLSDigest(m.mounted.authority, m.mounted.certificate),
 	}
