@@ -78,8 +78,8 @@ func TestMySQLClusterSurvivesARestartUnwritten(t *testing.T) {
 	}
 }
 
-// TestTheOperatorKeepsNoConnectionsAtRest: it looks at members whose alarms arrive once in minutes. With many clusters, connections that stay
-// open meanwhile take most of its memory.
+// TestTheOperatorKeepsNoConnectionsAtRest: it looks at members whose alarms arrive once in minutes. Connections of many clusters that stay
+// open meanwhile take much memory.
 func TestTheOperatorKeepsNoConnectionsAtRest(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -155,7 +155,7 @@ func TestAlarmArrives(t *testing.T) {
 		<-ended
 	})
 	port, arrived := desk(t, s.ca)
-	operator := NewClient(s.ca.client(OperatorName), 5*time.Second).WithAlarms(func() string { return net.JoinHostPort(AlarmHost("shop", "db"), port) })
+	operator := NewClient(s.ca.operator(), 5*time.Second).WithAlarms(func() string { return net.JoinHostPort(AlarmHost("shop", "db"), port) })
 	look := func() {
 		t.Helper()
 		if _, err := operator.Status(t.Context(), Target{Address: s.address, Host: memberHost}); err != nil {

@@ -309,7 +309,7 @@ func TestALongRecoveryIsNotTakenForAHang(t *testing.T) {
 func TestClientSpeaksToTheAgent(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	operator := NewClient(s.ca.client(OperatorName), 5*time.Second)
+	operator := NewClient(s.ca.operator(), 5*time.Second)
 	target := Target{Address: s.address, Host: memberHost}
 	want := assignment(s.agent, 5, "db-1")
 	if err := operator.Assign(t.Context(), target, want); err != nil {
@@ -344,7 +344,7 @@ func TestAReportIsFreshTheSecondTime(t *testing.T) {
 				s.agent.looked = time.Now().Add(time.Minute) // a slow machine
 			}
 			s.agent.mu.Unlock()
-			if _, err := NewClient(s.ca.client(OperatorName), 5*time.Second).Status(t.Context(), Target{Address: s.address, Host: memberHost}); err != nil {
+			if _, err := NewClient(s.ca.operator(), 5*time.Second).Status(t.Context(), Target{Address: s.address, Host: memberHost}); err != nil {
 				t.Fatal(err)
 			}
 			if woken := len(s.agent.wake) > 0; woken != wakes {
@@ -358,7 +358,7 @@ func TestAReportIsFreshTheSecondTime(t *testing.T) {
 func TestAPrimaryIsAskedToMatch(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	operator, target := NewClient(s.ca.client(OperatorName), 5*time.Second), Target{Address: s.address, Host: memberHost}
+	operator, target := NewClient(s.ca.operator(), 5*time.Second), Target{Address: s.address, Host: memberHost}
 	order := assignment(s.agent, 5, "db-0")
 	order.Role = replication.RolePrimary
 	if err := operator.Assign(t.Context(), target, order); err != nil {
@@ -388,11 +388,11 @@ func TestClientTrustsNobodyElse(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	target := Target{Address: s.address, Host: memberHost}
-	if _, err := NewClient(newAuthority(t).client(OperatorName), 5*time.Second).Status(t.Context(), target); err == nil {
+	if _, err := NewClient(newAuthority(t).operator(), 5*time.Second).Status(t.Context(), target); err == nil {
 		t.Error("the client trusts a member of another CA")
 	}
 	target.Host = "db-9.db-pods.shop.svc"
-	if _, err := NewClient(s.ca.client(OperatorName), 5*time.Second).Status(t.Context(), target); err == nil {
+	if _, err := NewClient(s.ca.operator(), 5*time.Second).Status(t.Context(), target); err == nil {
 		t.Error("the client accepts another member's certificate")
 	}
 }
@@ -405,7 +405,7 @@ func TestClientGivesUpOnAnAgentThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mute.Close()
-	_, err = NewClient(newAuthority(t).client(OperatorName), 50*time.Millisecond).Status(t.Context(), Target{Address: address, Host: memberHost})
+	_, err = NewClient(newAuthority(t).operator(), 50*time.Millisecond).Status(t.Context(), Target{Address: address, Host: memberHost})
 	if err == nil || !strings.Contains(err.Error(), memberHost) {
 		t.Errorf("got %v, want an error that names the member", err)
 	}

@@ -34,7 +34,7 @@ func impostor(t *testing.T, answer http.HandlerFunc) (*Client, Target) {
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: answer}, TLS: &tls.Config{Certificates: []tls.Certificate{pair}}}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return NewClient(ca.client(OperatorName), 5*time.Second), Target{Address: address, Host: memberHost}
+	return NewClient(ca.operator(), 5*time.Second), Target{Address: address, Host: memberHost}
 }
 
 // TestTheOperatorFollowsNoRedirect: otherwise a program in a Pod could reach what the operator can reach.

@@ -19,8 +19,8 @@ type Bystander struct {
 	timeout time.Duration
 }
 
-// NewBystander returns a Bystander that presents the certificate in security and trusts its CA.
-func NewBystander(security *tls.Config, timeout time.Duration) *Bystander {
+// NewBystander returns a Bystander that connects as security says, which it asks for each connection.
+func NewBystander(security func() *tls.Config, timeout time.Duration) *Bystander {
 	return &Bystander{lines: &agentConnections{security: security}, timeout: timeout}
 }
 

@@ -13,7 +13,7 @@ func TestABystanderIsNotTheOperator(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	target := Target{Address: s.address, Host: memberHost}
-	operator := NewClient(s.ca.client(OperatorName), 5*time.Second).WithAlarms(func() string { return AlarmHost("shop", "db") + ":8443" })
+	operator := NewClient(s.ca.operator(), 5*time.Second).WithAlarms(func() string { return AlarmHost("shop", "db") + ":8443" })
 	looks := func(as interface {
 		Status(ctx context.Context, target Target) (replication.Status, error)
 	}) {
@@ -32,7 +32,7 @@ func TestABystanderIsNotTheOperator(t *testing.T) {
 	if !isDue() {
 		t.Fatal("no alarm is due for the operator")
 	}
-	bystander := NewBystander(s.ca.client(OperatorName), 5*time.Second)
+	bystander := NewBystander(s.ca.operator(), 5*time.Second)
 	defer bystander.Close()
 	looks(bystander)
 	if !isDue() {

@@ -19,8 +19,8 @@ type Client struct {
 	alarms  func() string
 }
 
-// NewClient returns a client that presents the certificate in security and trusts its CA.
-func NewClient(security *tls.Config, timeout time.Duration) *Client {
+// NewClient returns a client that connects as security says, which it asks for each connection.
+func NewClient(security func() *tls.Config, timeout time.Duration) *Client {
 	return &Client{lines: &agentConnections{security: security}, timeout: timeout, alarms: func() string { return "" }}
 }
 

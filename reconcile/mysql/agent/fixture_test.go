@@ -167,6 +167,12 @@ func (a authority) install(layout Layout, serial int64, host string) {
 	write(a.t, layout.caFile(), string(a.pem))
 }
 
+// operator is how the operator connects.
+func (a authority) operator() func() *tls.Config {
+	security := a.client(OperatorName)
+	return security.Clone
+}
+
 // client returns the TLS configuration of a client that presents a certificate with this name and trusts this authority. With an empty name
 // it presents none.
 func (a authority) client(name string) *tls.Config {

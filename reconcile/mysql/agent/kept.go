@@ -29,7 +29,7 @@ const (
 // agentConnections are the connections to the agents of one cluster: one for each member, kept from one request to the next. http.Transport
 // is not used, because it has two goroutines for each connection: for 1,000 clusters of three their stacks alone take about 50 MiB.
 type agentConnections struct {
-	security *tls.Config
+	security func() *tls.Config
 
 	mu   sync.Mutex
 	kept map[string]idleConnection // by host
@@ -123,7 +123,7 @@ func (l *agentConnections) dial(ctx context.Context, target Target) (*tls.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	security := l.security.Clone()
+	security := l.security()
 	security.ServerName = target.Host
 	open := tls.Client(raw, security)
 	if err := open.HandshakeContext(ctx); err != nil {

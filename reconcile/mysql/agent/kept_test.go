@@ -140,7 +140,7 @@ func TestNothingIsLeftOfQuestionsThatHadNoAnswer(t *testing.T) {
 			}()
 		}
 	}()
-	client := NewClient(newAuthority(t).client(OperatorName), 20*time.Millisecond)
+	client := NewClient(newAuthority(t).operator(), 20*time.Millisecond)
 	for range questions {
 		if _, err := client.Status(t.Context(), Target{Address: address, Host: memberHost}); err == nil {
 			t.Fatal("the request succeeds")

@@ -36,7 +36,7 @@ func TestStrangersDoNotStopTheAgent(t *testing.T) { //nolint:paralleltest // it 
 					}
 				}()
 			}
-			operator := NewClient(s.ca.client(OperatorName), 5*time.Second)
+			operator := NewClient(s.ca.operator(), 5*time.Second)
 			fastest := map[string]time.Duration{}
 			for range 5 {
 				answers(t, fastest, "the operator", func() error {

@@ -74,7 +74,7 @@ func TestAKeptConnectionEndsWithItsCA(t *testing.T) {
 	next := newAuthority(t)
 	security := s.ca.client(OperatorName)
 	security.RootCAs.AddCert(next.cert)
-	operator := NewClient(security, 5*time.Second)
+	operator := NewClient(security.Clone, 5*time.Second)
 	ask := func() error {
 		_, err := operator.Status(t.Context(), Target{Address: s.address, Host: memberHost})
 		return err
@@ -104,18 +104,18 @@ func TestOperatorShowsWhatTheMemberTrusts(t *testing.T) {
 	for _, one := range []authority{next, s.ca} {
 		authorities = append(authorities, &tls.Certificate{Certificate: [][]byte{one.cert.Raw}, Leaf: one.cert, PrivateKey: one.key})
 	}
-	security, err := OperatorTLS(authorities, "", now)
+	security, err := NewOperatorTLS(authorities, "", now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, trusted := range [][]authority{{s.ca}, {next, s.ca}} {
 		trust(t, s.layout, trusted...)
-		if _, err := NewClient(security, 5*time.Second).Status(t.Context(), Target{Address: s.address, Host: memberHost}); err != nil {
+		if _, err := NewClient(security.Client, 5*time.Second).Status(t.Context(), Target{Address: s.address, Host: memberHost}); err != nil {
 			t.Errorf("a member that trusts %d of 2: %v", len(trusted), err)
 		}
 	}
 	next.install(s.layout, 3, memberHost)
-	if _, err := NewClient(security, 5*time.Second).Status(t.Context(), Target{Address: s.address, Host: memberHost}); err != nil {
+	if _, err := NewClient(security.Client, 5*time.Second).Status(t.Context(), Target{Address: s.address, Host: memberHost}); err != nil {
 		t.Errorf("a member of the new CA: %v", err)
 	}
 }

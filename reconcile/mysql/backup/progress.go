@@ -130,9 +130,9 @@ func (r *reconciler) transferClient(ctx context.Context, namespace, cluster stri
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s/%s: %w", r.home, name, err)
 	}
-	security, err := agent.OperatorTLS(authorities, "", now)
+	security, err := agent.NewOperatorTLS(authorities, "", now)
 	if err != nil {
 		return nil, err
 	}
-	return protocol.NewClient(security, progressTimeout, agent.Port), nil
+	return protocol.NewClient(security.Client, progressTimeout, agent.Port), nil
 }

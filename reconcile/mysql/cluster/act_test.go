@@ -41,7 +41,7 @@ func TestAMemberIsAllowedMoreOnlyByTheLiveRecord(t *testing.T) {
 				c.APIVersion, c.Kind, c.UID = "cr.mysqloperator.grtl.github.com/v1", "MySQLCluster", "uid0"
 				c.Status.Primary, c.Status.Epoch, c.Status.Revision = "db0-0", 1, 3
 			}, test.live))
-			agents := agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, time.Second)
+			agents := agent.NewClient((&tls.Config{MinVersion: tls.VersionTLS12}).Clone, time.Second)
 			told, err := s.assign(t.Context(), s.client(t, "db0"), agents, action{
 				verb: verbAssign, name: "db0-2", relaxes: test.relaxes, to: agent.Target{Address: "127.0.77.4", Host: "db0-2"},
 				assignment: replication.Assignment{Record: replication.Record{Primary: "db0-0", Epoch: 1, Revision: 3}, Role: replication.RoleReplica},
@@ -93,7 +93,7 @@ func TestASlowMemberDelaysNoChild(t *testing.T) {
 		}
 		waited <- isApplied()
 	}()
-	agents := agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, time.Minute)
+	agents := agent.NewClient((&tls.Config{MinVersion: tls.VersionTLS12}).Clone, time.Minute)
 	cluster := aCluster(1)
 	cluster.Name = "db0"
 	told, err := s.act(t.Context(), s.client(t, "db0"), agents, []action{

@@ -115,7 +115,7 @@ func connected(t *testing.T, address string) (agents *agent.Client, ended chan s
 	t.Cleanup(server.Close)
 	trusted := x509.NewCertPool()
 	trusted.AddCert(server.Certificate())
-	agents = agent.NewClient(&tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, time.Minute)
+	agents = agent.NewClient((&tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}).Clone, time.Minute)
 	if _, err := agents.Status(t.Context(), agent.Target{Address: address, Host: "example.com"}); err != nil {
 		t.Fatal(err)
 	}

@@ -109,13 +109,14 @@ func (m *memory) alarmTLS() *tls.Config {
 			m.mu.Lock()
 			security := m.clusters[types.NamespacedName{Namespace: namespace, Name: name}].security
 			m.mu.Unlock()
-			if security == nil || len(security.Certificates) == 0 {
+			if security == nil {
 				return nil, errUnknownCluster
 			}
-			return &tls.Config{
-				MinVersion: tls.VersionTLS12, Certificates: security.Certificates[len(security.Certificates)-1:],
-				ClientCAs: security.RootCAs, ClientAuth: tls.RequireAndVerifyClientCert, SessionTicketsDisabled: true,
-			}, nil
+			config := security.AlarmServer()
+			if config == nil {
+				return nil, errUnknownCluster
+			}
+			return config, nil
 		},
 	}
 }

@@ -37,12 +37,12 @@ func newAlarmed(t *testing.T) alarmed {
 	for _, name := range []string{"db", "other"} {
 		n, now := children.Names{Namespace: "shop", Cluster: name}, time.Now()
 		authority, member := signed(t, n, now)
-		security, err := agent.OperatorTLS(agent.Authorities{authority}, agent.AlarmHost("shop", name), now)
+		security, err := agent.NewOperatorTLS(agent.Authorities{authority}, agent.AlarmHost("shop", name), now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.memory.keep(types.NamespacedName{Namespace: "shop", Name: name}, clusterMemory{certificateState: certificateState{security: security}})
-		a.members[name] = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: security.RootCAs, Certificates: []tls.Certificate{parsed(t, member)}}
+		a.members[name] = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: security.Client().RootCAs, Certificates: []tls.Certificate{parsed(t, member)}}
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -176,7 +176,7 @@ func TestOldestAuthorityIsShown(t *testing.T) {
 	old, _ := signed(t, n, now)
 	recent, _ := signed(t, n, now)
 	host := agent.AlarmHost("shop", "db")
-	security, err := agent.OperatorTLS(agent.Authorities{recent, old}, host, now)
+	security, err := agent.NewOperatorTLS(agent.Authorities{recent, old}, host, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestOldestAuthorityIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	shows := func(authority *tls.Certificate) bool {
-		return slices.ContainsFunc(found.Certificates, func(one tls.Certificate) bool { return isSignedBy(one.Leaf, authority.Leaf) })
+		return slices.ContainsFunc(found.Certificates, func(one tls.Certificate) bool { return leafOf(t, one).CheckSignatureFrom(authority.Leaf) == nil })
 	}
 	if !shows(old) || shows(recent) {
 		t.Error("the operator does not show the certificate of the older CA only")
@@ -230,7 +230,7 @@ func TestMembersLearnWhereToSendAlarms(t *testing.T) {
 	if want := net.JoinHostPort(agent.AlarmHost(n.Namespace, n.Cluster), a.port); told != want {
 		t.Fatalf("the member is told %q, want %q", told, want)
 	}
-	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: papers.security.RootCAs, Certificates: []tls.Certificate{parsed(t, member)}}
+	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: papers.security.Client().RootCAs, Certificates: []tls.Certificate{parsed(t, member)}}
 	if err := a.alarm(t, security, n.Cluster); err != nil {
 		t.Error(err)
 	}

@@ -221,7 +221,7 @@ func TestALookIsShortWhereAMemberHangs(t *testing.T) {
 	}
 	defer silent.Close()
 	_, found := atRest(t)
-	known := found.settle("7", found.status(), clusterMemory{agents: agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, agentTimeout)})
+	known := found.settle("7", found.status(), clusterMemory{agents: agent.NewClient((&tls.Config{MinVersion: tls.VersionTLS12}).Clone, agentTimeout)})
 	known.addresses = slices.Repeat([]string{"127.0.77.1"}, 3)
 	began := time.Now()
 	if _, isEnough := known.holds(t.Context()); isEnough {

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,7 +23,7 @@ const maxSteps = 5
 // certificateState are the result of a look at a cluster's certificates.
 type certificateState struct {
 	// security is how the operator connects to agents and transfers.
-	security *tls.Config
+	security *agent.OperatorTLS
 	// bundle are the CAs that clients should trust, in PEM.
 	bundle []byte
 	// digest identifies the files that the members were given; awaited reports whether the next step waits until they use them.
@@ -196,7 +194,7 @@ func (r *reconciler) give(ctx context.Context, l *certificateCheck, issuer *tls.
 // papers returns the result of a look.
 func (l *certificateCheck) papers(last nextStep) (certificateState, error) {
 	held := l.authorities
-	security, err := agent.OperatorTLS(held, agent.AlarmHost(l.Namespace, l.Cluster), l.now)
+	security, err := agent.NewOperatorTLS(held, agent.AlarmHost(l.Namespace, l.Cluster), l.now)
 	if err != nil {
 		return certificateState{}, err
 	}
@@ -235,21 +233,8 @@ func (p certificateState) lostSince(former certificateState, now time.Time) time
 }
 
 // keepOldCertificates lets the operator continue to show certificates of CAs whose keys are lost, as long as they last.
-func (p certificateState) keepOldCertificates(former *tls.Config, now time.Time) {
-	if former == nil || p.lost.IsZero() {
-		return
-	}
-	trusted, err := pki.ReadCertificates(p.bundle)
-	if err != nil {
-		return
-	}
-	for _, own := range former.Certificates {
-		issuer := pki.Issuer(own.Leaf, trusted)
-		has := slices.ContainsFunc(p.security.Certificates, func(one tls.Certificate) bool { return issuer != nil && isSignedBy(one.Leaf, issuer) })
-		if issuer != nil && !has && isFresh(own.Leaf, now) {
-			p.security.Certificates = append(p.security.Certificates, own)
-		}
+func (p certificateState) keepOldCertificates(former *agent.OperatorTLS, now time.Time) {
+	if former != nil && !p.lost.IsZero() {
+		p.security.KeepFrom(former, now)
 	}
 }
-
-func isSignedBy(leaf, issuer *x509.Certificate) bool { return leaf.CheckSignatureFrom(issuer) == nil }

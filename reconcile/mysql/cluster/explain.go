@@ -156,11 +156,11 @@ func (e Explainer) ask(ctx context.Context, n children.Names, cluster v1.MySQLCl
 	if len(held) == 0 {
 		return fmt.Errorf("find the CA of %s: there is no usable Secret %s/%s: name the operator's namespace with --namespace", n.Key(), e.Home, n.AuthoritySecret())
 	}
-	security, err := agent.OperatorTLS(held, "", e.Now())
+	security, err := agent.NewOperatorTLS(held, "", e.Now())
 	if err != nil {
 		return err
 	}
-	agents := agent.NewBystander(security, agentTimeout)
+	agents := agent.NewBystander(security.Client, agentTimeout)
 	defer agents.Close()
 	limit := func(string) time.Duration { return agentTimeout }
 	all := targets{agents: agents, primary: cluster.Status.Primary, addresses: seen.addresses(), limit: limit}

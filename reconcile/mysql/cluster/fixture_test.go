@@ -141,6 +141,16 @@ func conditionOf(t *testing.T, status v1.MySQLClusterStatus, kind string) string
 	return "absent"
 }
 
+// leafOf parses a certificate of the operator.
+func leafOf(t *testing.T, own tls.Certificate) *x509.Certificate {
+	t.Helper()
+	leaf, err := x509.ParseCertificate(own.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leaf
+}
+
 // signed creates a CA and a member certificate at a time.
 func signed(t *testing.T, n children.Names, at time.Time) (*tls.Certificate, pki.Pair) {
 	t.Helper()

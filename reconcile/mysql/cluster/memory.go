@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,14 +105,14 @@ type clusterMemory struct {
 
 // withClients returns clients that show and trust what security says. It returns the known clients, with their open connections, as long as
 // they trust the same CA and show a certificate that lasts. alarms returns where the operator takes the cluster's alarms.
-func (known clusterMemory) withClients(security *tls.Config, alarms func() string, now time.Time) clusterMemory {
-	if known.security != nil && known.security.RootCAs.Equal(security.RootCAs) && lasts(known.security, now) {
+func (known clusterMemory) withClients(security *agent.OperatorTLS, alarms func() string, now time.Time) clusterMemory {
+	if known.security != nil && known.security.Trusts(security) && known.security.Lasts(now) {
 		return clusterMemory{certificateState: certificateState{security: known.security}, agents: known.agents, transfers: known.transfers}
 	}
 	if known.agents != nil {
 		known.agents.Close()
 	}
-	return clusterMemory{certificateState: certificateState{security: security}, agents: agent.NewClient(security, agentTimeout).WithAlarms(alarms), transfers: protocol.NewClient(security, agentTimeout, agent.Port)}
+	return clusterMemory{certificateState: certificateState{security: security}, agents: agent.NewClient(security.Client, agentTimeout).WithAlarms(alarms), transfers: protocol.NewClient(security.Client, agentTimeout, agent.Port)}
 }
 
 // stillHolds reports whether nothing requires another look at the Secrets: neither the cluster, nor the certificates that its members use
@@ -132,20 +130,6 @@ func (known clusterMemory) lookAgain(every time.Duration) time.Time {
 		return asked
 	}
 	return again
-}
-
-// lasts reports whether the operator's certificates are valid for at least half of their lifetime.
-func lasts(security *tls.Config, now time.Time) bool {
-	for _, own := range security.Certificates {
-		if own.Leaf == nil || !isFresh(own.Leaf, now) {
-			return false
-		}
-	}
-	return true
-}
-
-func isFresh(own *x509.Certificate, now time.Time) bool {
-	return own.NotAfter.Sub(now) >= agent.OperatorLife/2
 }
 
 // recall returns what is known of a cluster; nothing for one that only has the same name.

@@ -70,7 +70,7 @@ func TestUnwritableCertificatesDoNotBlockThePass(t *testing.T) {
 	}
 	o.at = o.at.Add(25 * time.Hour)
 	known, _ = o.look()
-	if ends := known.security.Certificates[0].Leaf.NotAfter; ends.Before(o.at) {
+	if ends := leafOf(t, known.security.Client().Certificates[0]).NotAfter; ends.Before(o.at) {
 		t.Errorf("at %s the operator shows a certificate that ended at %s", o.at, ends)
 	}
 	o.refused.Store("")

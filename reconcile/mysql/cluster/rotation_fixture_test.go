@@ -201,12 +201,12 @@ func verifies(bundle []byte, leaf *x509.Certificate, at time.Time, usage x509.Ex
 
 // operatorReaches reports whether operator and member accept each other.
 func (r *rotating) operatorReaches(member *readingMember) bool {
-	security, err := agent.OperatorTLS(r.kept, "", r.now)
+	security, err := agent.NewOperatorTLS(r.kept, "", r.now)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	shows := slices.ContainsFunc(security.Certificates, func(own tls.Certificate) bool {
-		return verifies(member.bundle, own.Leaf, r.now, x509.ExtKeyUsageClientAuth)
+	shows := slices.ContainsFunc(security.Client().Certificates, func(own tls.Certificate) bool {
+		return verifies(member.bundle, leafOf(r.t, own), r.now, x509.ExtKeyUsageClientAuth)
 	})
 	return shows && r.trusts(r.kept.Bundle(), member.pair)
 }

@@ -131,7 +131,7 @@ func TestOperatorGoesOnWithACertificateOfBefore(t *testing.T) {
 	n, at := children.Names{Namespace: "shop", Cluster: "db"}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	old, _ := signed(t, n, at)
 	next, _ := signed(t, n, at)
-	former, err := agent.OperatorTLS(agent.Authorities{old}, "", at)
+	former, err := agent.NewOperatorTLS(agent.Authorities{old}, "", at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,12 +149,12 @@ func TestOperatorGoesOnWithACertificateOfBefore(t *testing.T) {
 		"there is a newer one anyway": {agent.Authorities{next, old}, at, time.Minute, 2},
 	} {
 		now := at.Add(test.after)
-		security, err := agent.OperatorTLS(test.trusted, "", now)
+		security, err := agent.NewOperatorTLS(test.trusted, "", now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		certificateState{security: security, bundle: test.trusted.Bundle(), lost: test.lost}.keepOldCertificates(former, now)
-		if got := len(security.Certificates); got != test.want {
+		if got := len(security.Client().Certificates); got != test.want {
 			t.Errorf("%s: it has %d certificates, want %d", name, got, test.want)
 		}
 	}

@@ -63,11 +63,11 @@ func TestOperatorShowsAShortLivedCertificate(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	authority, _ := signed(t, children.Names{Namespace: "shop", Cluster: "db"}, at)
 	n := children.Names{Namespace: "shop", Cluster: "db"}
-	security, err := agent.OperatorTLS(agent.Authorities{authority}, agent.AlarmHost(n.Namespace, n.Cluster), at)
+	security, err := agent.NewOperatorTLS(agent.Authorities{authority}, agent.AlarmHost(n.Namespace, n.Cluster), at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf := security.Certificates[0].Leaf
+	leaf := leafOf(t, security.Client().Certificates[0])
 	if leaf.Subject.CommonName != agent.OperatorName || leaf.NotAfter.After(at.Add(agent.OperatorLife)) {
 		t.Errorf("it shows %s until %s", leaf.Subject.CommonName, leaf.NotAfter)
 	}
@@ -89,7 +89,7 @@ func TestConnectionsOutliveALookAtTheSecrets(t *testing.T) {
 	authority, _ := signed(t, children.Names{Namespace: "shop", Cluster: "db"}, at)
 	another, _ := signed(t, children.Names{Namespace: "shop", Cluster: "db"}, at)
 	look := func(known clusterMemory, authority *tls.Certificate, at time.Time) clusterMemory {
-		security, err := agent.OperatorTLS(agent.Authorities{authority}, "", at)
+		security, err := agent.NewOperatorTLS(agent.Authorities{authority}, "", at)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,22 +71,22 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 	want := protocol.Progress{Stage: "FILE COPY", Bytes: 5, TotalBytes: 10, BytesPerSecond: 2, Source: "db-1"}
 	go Environment{Layout: layoutWith(t, authority), Log: logr.Discard()}.serveOn(t.Context(), listener, &meter{progress: want})
 
-	security, err := agent.OperatorTLS(agent.Authorities{authority}, "", time.Now())
+	security, err := agent.NewOperatorTLS(agent.Authorities{authority}, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask := func(security *tls.Config, host string) (protocol.Progress, error) {
-		client := protocol.NewClient(security, 10*time.Second, listener.Addr().(*net.TCPAddr).Port)
+		client := protocol.NewClient(security.Clone, 10*time.Second, listener.Addr().(*net.TCPAddr).Port)
 		return client.Progress(t.Context(), "127.0.0.1", host)
 	}
-	got, err := ask(security, protocol.Host("shop", "db"))
+	got, err := ask(security.Client(), protocol.Host("shop", "db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := ask(security, protocol.Host("shop", "another")); err == nil {
+	if _, err := ask(security.Client(), protocol.Host("shop", "another")); err == nil {
 		t.Error("another cluster's transfer is taken for this one's")
 	}
 	member, err := layoutWith(t, authority).ClientTLS()
@@ -96,15 +96,16 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 	if _, err := ask(member, protocol.Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "operator") {
 		t.Errorf("a member gets an answer: %v", err)
 	}
-	stranger, err := agent.OperatorTLS(agent.Authorities{someAuthority(t)}, "", time.Now())
+	stranger, err := agent.NewOperatorTLS(agent.Authorities{someAuthority(t)}, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger.RootCAs = security.RootCAs
-	if _, err := ask(stranger, protocol.Host("shop", "db")); err == nil {
+	impostor := stranger.Client()
+	impostor.RootCAs = security.Client().RootCAs
+	if _, err := ask(impostor, protocol.Host("shop", "db")); err == nil {
 		t.Error("the operator of another cluster's CA gets an answer")
 	}
-	nobody := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: security.RootCAs}
+	nobody := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: security.Client().RootCAs}
 	if _, err := ask(nobody, protocol.Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("a client without a certificate is not refused: %v", err)
 	}
@@ -137,11 +138,11 @@ func TestConnectionsOfStrangersAreFew(t *testing.T) {
 	if _, err := oldest.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the oldest is not closed at once: %v", err)
 	}
-	security, err := agent.OperatorTLS(agent.Authorities{authority}, "", time.Now())
+	security, err := agent.NewOperatorTLS(agent.Authorities{authority}, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := protocol.NewClient(security, time.Second, listener.Addr().(*net.TCPAddr).Port)
+	client := protocol.NewClient(security.Client, time.Second, listener.Addr().(*net.TCPAddr).Port)
 	if _, err := client.Progress(t.Context(), "127.0.0.1", protocol.Host("shop", "db")); err != nil {
 		t.Errorf("the operator gets no answer meanwhile: %v", err)
 	}
@@ -158,11 +159,11 @@ func TestTheOperatorFollowsNoRedirectOfATransfer(t *testing.T) {
 	impostor.TLS = layoutWith(t, authority).ServerTLS()
 	impostor.StartTLS()
 	t.Cleanup(impostor.Close)
-	security, err := agent.OperatorTLS(agent.Authorities{authority}, "", time.Now())
+	security, err := agent.NewOperatorTLS(agent.Authorities{authority}, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := protocol.NewClient(security, 10*time.Second, impostor.Listener.Addr().(*net.TCPAddr).Port)
+	client := protocol.NewClient(security.Client, 10*time.Second, impostor.Listener.Addr().(*net.TCPAddr).Port)
 	_, err = client.Progress(t.Context(), "127.0.0.1", protocol.Host("shop", "db"))
 	if err == nil || !strings.Contains(err.Error(), "redirects are not followed") || reached.Load() != 0 {
 		t.Errorf("got %v, and the other service was reached %d times", err, reached.Load())

@@ -20,14 +20,14 @@ const maxBody = 1 << 16
 
 // Client asks running transfers for their progress, as the operator.
 type Client struct {
-	security *tls.Config
+	security func() *tls.Config
 	timeout  time.Duration
 	port     int
 }
 
-// NewClient returns a client that presents the certificate in security and trusts its CA (agent.OperatorTLS). Pods answer on the port
+// NewClient returns a client that connects as security says (agent.OperatorTLS), which it asks for each connection. Pods answer on the port
 // agent.Port.
-func NewClient(security *tls.Config, timeout time.Duration, port int) *Client {
+func NewClient(security func() *tls.Config, timeout time.Duration, port int) *Client {
 	return &Client{security: security, timeout: timeout, port: port}
 }
 
@@ -41,7 +41,7 @@ func (c *Client) Progress(ctx context.Context, podIP, host string) (Progress, er
 	if err != nil {
 		return Progress{}, fmt.Errorf("ask %s for its progress: %w", podIP, err)
 	}
-	client := agent.NewPodClient(c.security, host)
+	client := agent.NewPodClient(c.security(), host)
 	defer client.CloseIdleConnections()
 	body, err := agent.Ask(client, request, maxBody)
 	if err != nil {
