@@ -9,9 +9,9 @@ import (
 )
 
 // gcPercentAtRest replaces cli's gcPercent when the operator has settled. Then its load is small and steady, garbage is the larger part of
-// the memory that can be saved, and twice as many collections still cost almost nothing. A boot must be fast, and programs that copy
-// backups make much garbage in little time: both keep cli's value.
-const gcPercentAtRest = 25
+// the memory that can be saved, and more collections still cost little. A boot must be fast, and programs that copy backups make much
+// garbage in little time: both keep cli's value.
+const gcPercentAtRest = 20
 
 // settled is the time after its start after which an operator's load is the everyday one.
 const settled = 10 * time.Second

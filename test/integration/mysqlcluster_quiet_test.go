@@ -83,7 +83,7 @@ func TestMySQLClusterSurvivesARestartUnwritten(t *testing.T) {
 func TestTheOperatorKeepsNoConnectionsAtRest(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.operate(t, nil)
+	o := s.operate(t, nil)
 	s.apply(t, "db", "secret: root, replicas: 3")
 	s.settled(t, "db")
 	closed := func(after string) {
@@ -97,7 +97,17 @@ func TestTheOperatorKeepsNoConnectionsAtRest(t *testing.T) {
 			return ""
 		})
 	}
+	ended := o.restful(t)
+	soon(t, func(context.Context) string {
+		if now := o.passes(t); now < ended+2 {
+			return fmt.Sprintf("%v of 2 passes at rest have ended, so the next one may be a whole pass", now-ended)
+		}
+		return ""
+	})
 	s.node.network.mu.Lock()
+	if s.node.network.open == 0 {
+		t.Error("without alarms, the operator keeps no connections either")
+	}
 	s.node.network.alarmsArrive = true
 	s.node.network.mu.Unlock()
 	closed("a look at members")

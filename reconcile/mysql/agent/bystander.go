@@ -19,7 +19,7 @@ type Bystander struct {
 	timeout time.Duration
 }
 
-// NewBystander returns a Bystander that connects as security says, which it asks for each connection.
+// NewBystander returns a Bystander. It calls security for the TLS configuration of each connection.
 func NewBystander(security func() *tls.Config, timeout time.Duration) *Bystander {
 	return &Bystander{lines: &agentConnections{security: security}, timeout: timeout}
 }

@@ -19,7 +19,7 @@ type Client struct {
 	alarms  func() string
 }
 
-// NewClient returns a client that connects as security says, which it asks for each connection.
+// NewClient returns a client. It calls security for the TLS configuration of each connection.
 func NewClient(security func() *tls.Config, timeout time.Duration) *Client {
 	return &Client{lines: &agentConnections{security: security}, timeout: timeout, alarms: func() string { return "" }}
 }

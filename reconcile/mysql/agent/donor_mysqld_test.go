@@ -136,13 +136,18 @@ func TestADonorCrashesMysqld(t *testing.T) {
 	primary.admits(t, ca, member)
 	donor.until(t, "the donor has the password", func() bool { return donor.agent.Status().Executed.Contains(primary.agent.Status().Executed) })
 	member.until(t, "the member is made", func() bool { return member.agent.Status().Origin == replication.OriginFresh })
+	onMember := member.open(t, "root", "root's", nil, ca)
 	held := holdCopies(t, donor)
 	order := joining(primary, donor, 2)
-	order.Donor.Port = held.port
+	order.Donor.Port, order.CopyLimit = held.port, 2<<20
 	member.obeys(t, order)
 	member.until(t, "it copies the donor", func() bool { return member.agent.Status().CloneProgress != nil })
 	if says := member.agent.Status().Message; says != "copies the data of db-2, a replica" {
 		t.Errorf("meanwhile it says %q", says)
+	}
+	var limit int
+	if err := onMember.QueryRowContext(t.Context(), "SELECT @@GLOBAL.clone_max_data_bandwidth").Scan(&limit); err != nil || limit != 2 {
+		t.Errorf("MySQL limits the copy to %d MiB/s, want 2 (%v)", limit, err)
 	}
 	donor.crashes(t)
 	held.release()
@@ -151,7 +156,7 @@ func TestADonorCrashesMysqld(t *testing.T) {
 		t.Errorf("the copy has broken off: %s, %s", status.Origin, status.Message)
 	}
 	alone := order
-	alone.Donor = nil
+	alone.Donor, alone.CopyLimit = nil, 0
 	member.obeys(t, alone)
 	member.isCopied(t)
 	alone.Record.Revision++

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// heldCopy leads the connections of a copy to the donor. It holds each one that has sent heldAfter bytes, until release is called: a small
-// copy on a fast machine is complete in a tenth of a second, since MySQL limits the rate only after that.
+// heldCopy forwards the connections of a copy to the donor. It holds each one that has sent heldAfter bytes, until release is called. A
+// small copy on a fast machine is complete within 0.1 s, and MySQL limits the rate only after that.
 type heldCopy struct {
 	port    int
 	release func()
@@ -35,14 +35,14 @@ func holdCopies(t *testing.T, donor *realMember) heldCopy {
 			if err != nil {
 				return
 			}
-			go donor.passesOn(recipient, released)
+			go donor.forward(recipient, released)
 		}
 	}()
 	return heldCopy{port: listener.Addr().(*net.TCPAddr).Port, release: release}
 }
 
-// passesOn connects a recipient to the member's mysqld until one of the two ends.
-func (m *realMember) passesOn(recipient net.Conn, released <-chan struct{}) {
+// forward connects a recipient to the member's mysqld until one of the two ends.
+func (m *realMember) forward(recipient net.Conn, released <-chan struct{}) {
 	defer recipient.Close()
 	donor, err := net.DialTCP("tcp4", nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: m.port})
 	if err != nil {

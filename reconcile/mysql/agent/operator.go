@@ -21,7 +21,7 @@ const (
 // OperatorTLS is how the operator connects to the agents and transfers of one cluster, and how it takes alarms. It trusts only the CAs of
 // that cluster. It has a certificate of each CA that can sign, only in its memory, and presents the one that the other side trusts.
 //
-// It keeps certificates as bytes, and parses them for each connection: parsed, they take four times as much memory, and the operator keeps
+// It keeps certificates as bytes, and parses them for each connection: parsed, they take five times as much memory, and the operator keeps
 // those of all clusters.
 type OperatorTLS struct {
 	// bundle are the CAs, in PEM.
@@ -74,15 +74,18 @@ func (o *OperatorTLS) trusted() *x509.CertPool {
 	return pool
 }
 
-// Trusts reports whether it trusts the same CAs as another one.
-func (o *OperatorTLS) Trusts(same *OperatorTLS) bool { return bytes.Equal(o.bundle, same.bundle) }
+// Bundle returns the CAs that it trusts, in PEM.
+func (o *OperatorTLS) Bundle() []byte { return o.bundle }
 
-// Lasts reports whether all its certificates are valid for at least half of their lifetime.
+// HasSameCAs reports whether it trusts the same CAs as another one.
+func (o *OperatorTLS) HasSameCAs(other *OperatorTLS) bool { return bytes.Equal(o.bundle, other.bundle) }
+
+// Lasts reports whether it has certificates, and all are valid for at least half of their lifetime.
 func (o *OperatorTLS) Lasts(now time.Time) bool {
-	return !slices.ContainsFunc(o.certificates, func(own tls.Certificate) bool { return !isFresh(leafOf(own), now) })
+	return len(o.certificates) > 0 && !slices.ContainsFunc(o.certificates, func(own tls.Certificate) bool { return !isFresh(leafOf(own), now) })
 }
 
-// KeepFrom adds the certificates of a former one that last, of CAs that it trusts and has no certificate of.
+// KeepFrom adds certificates of an earlier OperatorTLS: those that are fresh, and whose CA is trusted but has no certificate here.
 func (o *OperatorTLS) KeepFrom(former *OperatorTLS, now time.Time) {
 	trusted, err := pki.ReadCertificates(o.bundle)
 	if err != nil {

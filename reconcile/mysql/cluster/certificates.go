@@ -198,7 +198,7 @@ func (l *certificateCheck) papers(last nextStep) (certificateState, error) {
 	if err != nil {
 		return certificateState{}, err
 	}
-	found := certificateState{security: security, bundle: held.Bundle(), digest: l.digest(), awaited: last.waits == waitForMembers, rotation: rotationOf(l.Names, last, l.asked)}
+	found := certificateState{security: security, bundle: security.Bundle(), digest: l.digest(), awaited: last.waits == waitForMembers, rotation: rotationOf(l.Names, last, l.asked)}
 	found.unpublished = last.waits == waitForClients && !l.published
 	if one := l.shown(); one != nil && one.PrivateKey == nil {
 		found.lost = l.membersHaveCASince

@@ -97,8 +97,8 @@ type clusterMemory struct {
 	transfers *protocol.Client
 	// tidied reports whether nothing is left of the restore that the cluster started with.
 	tidied bool
-	// looked is when the Secrets were read. The operator reads them again earlier than it could, by this part of the time, so that it does not
-	// always look together at clusters that were created together.
+	// looked is when the Secrets were read. earlier is the random part of the period by which the next reading comes sooner. It keeps
+	// clusters that were created together apart.
 	looked  time.Time
 	earlier float64
 }
@@ -106,7 +106,7 @@ type clusterMemory struct {
 // withClients returns clients that show and trust what security says. It returns the known clients, with their open connections, as long as
 // they trust the same CA and show a certificate that lasts. alarms returns where the operator takes the cluster's alarms.
 func (known clusterMemory) withClients(security *agent.OperatorTLS, alarms func() string, now time.Time) clusterMemory {
-	if known.security != nil && known.security.Trusts(security) && known.security.Lasts(now) {
+	if known.security != nil && known.security.HasSameCAs(security) && known.security.Lasts(now) {
 		return clusterMemory{certificateState: certificateState{security: known.security}, agents: known.agents, transfers: known.transfers}
 	}
 	if known.agents != nil {

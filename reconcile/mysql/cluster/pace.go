@@ -66,7 +66,7 @@ func (p requeueInput) requeueAfter() time.Duration {
 	after := first
 	switch {
 	case p.ready && p.trusted:
-		after = secretsLimit
+		after = secretsLimit // nextLook shortens this to when the Secrets are due
 	case p.ready:
 		after = calmEvery
 	case p.heard:
@@ -119,8 +119,8 @@ func jittered(longest time.Duration) time.Duration {
 	return wait.Jitter(longest-longest/part, 1.0/float64(part-1))
 }
 
-// anEighth returns a random number from 0 to an eighth.
-func anEighth() float64 { return wait.Jitter(time.Second, 1.0/8).Seconds() - 1 }
+// upToAnEighth returns a random number from 0 to an eighth.
+func upToAnEighth() float64 { return wait.Jitter(time.Second, 1.0/8).Seconds() - 1 }
 
 // prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
 func (r passResult) prospect(status v1.MySQLClusterStatus) requeueInput {

@@ -208,11 +208,11 @@ func (r *reconciler) learn(cluster v1.MySQLCluster, known clusterMemory, found c
 	found.keepOldCertificates(known.security, now)
 	key := keyOf(cluster)
 	fresh := known.withClients(found.security, func() string { return r.memory.alarmsAt(key) }, now)
-	found.security = fresh.security
+	found.security, found.bundle = fresh.security, fresh.security.Bundle()
 	fresh.certificateState, fresh.asked = found, rotationRequestOf(cluster.Annotations)
 	fresh.uid, fresh.secret, fresh.tidied = cluster.UID, cluster.Spec.Secret, known.tidied
 	if isWhole {
-		fresh.looked, fresh.earlier = now, anEighth()
+		fresh.looked, fresh.earlier = now, upToAnEighth()
 		r.memory.lookedAtSecrets(key, cluster.UID)
 	}
 	r.memory.keep(key, fresh)

@@ -109,3 +109,27 @@ func TestConnectionsOutliveALookAtTheSecrets(t *testing.T) {
 		t.Error("the client shows a certificate that is about to end")
 	}
 }
+
+// TestSecretsOfManyClustersAreReadApart: clusters that were created together would otherwise always be looked at together.
+func TestSecretsOfManyClustersAreReadApart(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	authority, _ := signed(t, children.Names{Namespace: "shop", Cluster: "db"}, at)
+	security, err := agent.NewOperatorTLS(agent.Authorities{authority}, "", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reconciler{memory: newMemory()}
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		known := r.learn(aCluster(1), clusterMemory{}, certificateState{security: security}, at, true)
+		again := known.lookAgain(secretsEvery).Sub(at)
+		if again < secretsEvery*7/8 || again > secretsEvery {
+			t.Errorf("the operator reads the Secrets again after %s", again)
+		}
+		seen[again] = true
+	}
+	if len(seen) < 90 {
+		t.Errorf("the operator reads the Secrets of 100 clusters at %d times", len(seen))
+	}
+}

@@ -25,7 +25,7 @@ type Client struct {
 	port     int
 }
 
-// NewClient returns a client that connects as security says (agent.OperatorTLS), which it asks for each connection. Pods answer on the port
+// NewClient returns a client. It calls security (agent.OperatorTLS) for the TLS configuration of each connection. Pods answer on the port
 // agent.Port.
 func NewClient(security func() *tls.Config, timeout time.Duration, port int) *Client {
 	return &Client{security: security, timeout: timeout, port: port}
