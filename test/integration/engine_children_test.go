@@ -87,14 +87,11 @@ func TestEngineSteadyStateMakesNoWrites(t *testing.T) {
 	running.start(t)
 	w.phase(t, w.namespace, "a", "Ready")
 	apiserver.Eventually(t, func(ctx context.Context) string {
-		events, err := w.Dynamic.Resource(resource("events")).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
+		told, err := w.told(ctx)
 		if err != nil {
 			return err.Error()
 		}
-		if len(events.Items) != 1 {
-			return fmt.Sprintf("%d events were told, want 1", len(events.Items))
-		}
-		return ""
+		return cmp.Diff(map[string]int{"a Settled": 1}, told)
 	})
 	running.requests.take()
 

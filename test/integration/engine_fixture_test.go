@@ -152,6 +152,23 @@ func (w *world) phase(t *testing.T, namespace, name, want string) {
 	})
 }
 
+// told counts the events about Probes, each as "NAME REASON". The namespace has others: the control plane writes events about Services, for
+// example if another program changed their Endpoints meanwhile.
+func (w *world) told(ctx context.Context) (map[string]int, error) {
+	events, err := w.Dynamic.Resource(resource("events")).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for _, event := range events.Items {
+		regarding, _, _ := unstructured.NestedStringMap(event.Object, "regarding")
+		if regarding["kind"] == "Probe" {
+			counts[fmt.Sprintf("%s %s", regarding["name"], event.Object["reason"])]++
+		}
+	}
+	return counts, nil
+}
+
 // scripted is a Reconciler made of a function.
 type scripted func(ctx context.Context, client *reconcile.Client, object *unstructured.Unstructured) (reconcile.Outcome, error)
 
@@ -181,7 +198,7 @@ func (w *world) operator(t *testing.T, reconciler func(*reconcile.Reader) reconc
 	o := &operator{registry: prometheus.NewRegistry(), requests: &recorder{}, ended: make(chan error, 1)}
 	config := rest.CopyConfig(w.Config)
 	config.Wrap(o.requests.around)
-	o.config = reconcile.Config{Rest: config, Namespaces: []string{w.namespace}, Registry: o.registry, Logger: testr.New(t), Identity: t.Name()}
+	o.config = reconcile.Config{Rest: config, Namespaces: []string{w.namespace}, Registry: o.registry, Logger: testr.NewWithOptions(t, testr.Options{Verbosity: 1}), Identity: t.Name()}
 	controller := reconcile.Controller{
 		Kind: probe(),
 		Watches: []reconcile.Watch{

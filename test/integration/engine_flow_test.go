@@ -80,15 +80,9 @@ func TestEngineContainsPanicsToTheirObject(t *testing.T) {
 		if got := running.measured(t, "reconcile_panics_total", map[string]string{"kind": "Probe"}); got < 3 {
 			return fmt.Sprintf("%v panics, want it tried again", got)
 		}
-		events, err := w.Dynamic.Resource(resource("events")).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
+		told, err := w.told(ctx)
 		if err != nil {
 			return err.Error()
-		}
-		told := map[string]int{}
-		for _, event := range events.Items {
-			name, _, _ := unstructured.NestedString(event.Object, "regarding", "name")
-			reason, _, _ := unstructured.NestedString(event.Object, "reason")
-			told[name+" "+reason]++
 		}
 		return cmp.Diff(map[string]int{"bad Panicked": 1}, told)
 	})

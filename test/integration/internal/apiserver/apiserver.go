@@ -166,8 +166,11 @@ func Eventually(t *testing.T, holds func(ctx context.Context) (missing string)) 
 	t.Helper()
 	missing := "nothing was looked at"
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		missing = holds(ctx)
-		return missing == "", nil
+		now := holds(ctx)
+		if now == "" || ctx.Err() == nil { // what a cut look says hides what the looks before it said
+			missing = now
+		}
+		return now == "", nil
 	})
 	if err != nil {
 		t.Fatalf("waited 30 s in vain: %s", missing)
