@@ -122,7 +122,7 @@ func (c Cluster) whyNotReplaced() (Reason, string) {
 	}
 	for _, member := range c.Members {
 		if member.Status != nil && member.Status.State == StateErrant && c.Record.Acknowledges(member.Name) {
-			return ReasonErrantMember, member.Name + " has errant transactions, which would spread if it took over. Do not rebuild it: it may have the only copy of a commit"
+			return ReasonErrantMember, member.Name + " has errant transactions, which would spread if it took over. Do not rebuild it before you have read them: it may have the only copy of a commit"
 		}
 	}
 	witnesses := c.witnesses(answers)

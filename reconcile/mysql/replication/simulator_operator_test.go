@@ -420,8 +420,8 @@ func (w *world) haveDiverged() bool {
 }
 
 // rebuild gives errant members new volumes after a primary was replaced: they have what it did not get acknowledged, and were not read. A
-// member in sync is rebuilt only if the former primary ran on, and sent that after the member was read. A member outside the record is also
-// rebuilt if no binary log proves that its transactions change no row.
+// member in sync is rebuilt only if the former primary ran on, and sent that after the member was read. A member that cannot prove that its
+// transactions change no row is rebuilt, too, after its user has read them in the binary logs of the others.
 func (w *world) rebuild() {
 	primary := w.named(w.record.Primary)
 	for _, m := range w.members {
@@ -431,22 +431,17 @@ func (w *world) rebuild() {
 		case !w.record.Acknowledges(m.name):
 			w.say("%s: a user rebuilds it", m.name)
 			m.loseData(w.life)
-		case w.ranOn:
+		case w.ranOn || w.lacksProof(m, primary):
 			w.loseVolume(m)
 		}
 	}
 }
 
-// lacksProof reports whether all transactions that the member has in addition to the primary change no row, and are in no binary log: it is
-// a copy of a member that made them, and was rebuilt since then.
+// lacksProof reports whether all transactions that the member has in addition to the primary change no row, and are not in its binary log:
+// it is a copy.
 func (w *world) lacksProof(m, primary *simulated) bool {
 	surplus := m.vol.has().without(primary.logged())
-	for _, member := range w.members {
-		if slices.ContainsFunc(member.vol.binlog, surplus.has) {
-			return false
-		}
-	}
-	return surplus.without(w.hollow).empty()
+	return surplus.without(w.hollow).empty() && !slices.ContainsFunc(m.vol.binlog, surplus.has)
 }
 
 // madeAll reports whether the member made all transactions itself that it has in addition to the primary. Then it rejoins without a user.
