@@ -145,7 +145,7 @@ func (b *bench) rounds(ctx context.Context, w *writer, faults []fault, file io.W
 	return rounds, nil
 }
 
-// check makes certain that what was acknowledged is there, on all members.
+// check makes certain that what was acknowledged is there, on all members, and that each GTID names the same rows everywhere.
 func (b *bench) check(ctx context.Context, attempts []attempt) error {
 	missing, err := b.checkLost(ctx, attempts)
 	if err != nil {
@@ -157,5 +157,18 @@ func (b *bench) check(ctx context.Context, attempts []attempt) error {
 	if len(missing) > 0 {
 		err = fmt.Errorf("%d acknowledged rows are lost: %v", len(missing), missing)
 	}
-	return errors.Join(err, b.awaitSame(ctx))
+	return errors.Join(err, b.awaitSame(ctx), b.checkReused(ctx))
+}
+
+func (b *bench) checkReused(ctx context.Context) error {
+	reused, compared, err := b.readReused(ctx)
+	if err != nil {
+		return err
+	}
+	figure.Print(b.out, "gtid_reused", float64(len(reused)), "count")
+	fmt.Fprintf(b.out, "of %d GTIDs in the binary logs of all members\n", compared)
+	if len(reused) > 0 {
+		return fmt.Errorf("%d GTIDs name different rows: %v", len(reused), reused)
+	}
+	return nil
 }
