@@ -122,7 +122,7 @@ func (c Cluster) whyNotReplaced() (Reason, string) {
 	}
 	for _, member := range c.Members {
 		if member.Status != nil && member.Status.State == StateErrant && c.Record.Acknowledges(member.Name) {
-			return ReasonErrantMember, member.Name + " has errant transactions, which would spread if it took over. Do not rebuild it before you have read them: it may have the only copy of a commit"
+			return ReasonErrantMember, member.Name + " has errant transactions, which would spread if it took over. " + c.whenToRebuild()
 		}
 	}
 	witnesses := c.witnesses(answers)
@@ -133,6 +133,15 @@ func (c Cluster) whyNotReplaced() (Reason, string) {
 		return ReasonIncompleteMembers, rowsMissing(c.Record.Primary, witnesses)
 	}
 	return "", ""
+}
+
+// whenToRebuild says when a user may rebuild a member that is in sync and errant. If the primary has lost its data, that member may have
+// the only copy of a commit.
+func (c Cluster) whenToRebuild() string {
+	if lost, _ := c.primaryDataLost(); lost != "" {
+		return "Do not rebuild it: it may have the only copy of a commit"
+	}
+	return "Do not rebuild it before you have read them: it may have the only copy of a commit"
 }
 
 // answers reports whether the member's agent and mysqld answer, in this release's protocol.
