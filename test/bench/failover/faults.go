@@ -33,6 +33,8 @@ type fault struct {
 	spares bool
 	// restarts means that the member certainly gets another mysqld. Otherwise mysqld may stay as it is.
 	restarts bool
+	// once means that it is inflicted once, before all others: the product replaces no primary for it soon after another takeover.
+	once bool
 	// ownDisks means that each member's volume must be a file system of its own.
 	ownDisks bool
 	// operator is where the leading operator must be.
@@ -78,7 +80,7 @@ func knownFaults() []fault {
 		{name: "operator-later", restarts: true, strike: (*bench).killThenOperator},
 		{name: "disk-slow", spares: true, ownDisks: true, strike: (*bench).slowDisk},
 		{name: "disk-hangs", lasts: true, ownDisks: true, strike: (*bench).hangDisk},
-		{name: "disk-full", lasts: true, ownDisks: true, strike: (*bench).fillDisk},
+		{name: "disk-full", once: true, lasts: true, ownDisks: true, strike: (*bench).fillDisk},
 	}
 }
 
@@ -120,14 +122,22 @@ func parseFaults(list string) ([]fault, error) {
 	return found, nil
 }
 
-// schedule returns each fault so many times: in turn, or in an order that follows from the seed.
+// schedule returns each fault so many times: in turn, or in an order that follows from the seed. Faults that are inflicted once come first.
 func schedule(faults []fault, o options) []fault {
-	all := slices.Concat(slices.Repeat([][]fault{faults}, o.rounds)...)
+	var first, others []fault
+	for _, one := range faults {
+		if one.once {
+			first = append(first, one)
+		} else {
+			others = append(others, one)
+		}
+	}
+	all := slices.Repeat(others, o.rounds)
 	if o.random {
 		order := rand.New(rand.NewPCG(o.seed, 0))
 		order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
-	return all
+	return slices.Concat(first, all)
 }
 
 func endsByItself() error { return nil }
