@@ -152,8 +152,8 @@ func (w *world) phase(t *testing.T, namespace, name, want string) {
 	})
 }
 
-// told counts the events about Probes, each as "NAME REASON". The namespace has others: the control plane writes events about Services, for
-// example if another program changed their Endpoints meanwhile.
+// told counts the events of the operator, each as "NAME REASON". The namespace has others: the control plane writes events about Services,
+// for example if another program changed their Endpoints meanwhile.
 func (w *world) told(ctx context.Context) (map[string]int, error) {
 	events, err := w.Dynamic.Resource(resource("events")).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -161,8 +161,8 @@ func (w *world) told(ctx context.Context) (map[string]int, error) {
 	}
 	counts := map[string]int{}
 	for _, event := range events.Items {
-		regarding, _, _ := unstructured.NestedStringMap(event.Object, "regarding")
-		if regarding["kind"] == "Probe" {
+		if event.Object["reportingController"] == reconcile.ManagerChildren {
+			regarding, _, _ := unstructured.NestedStringMap(event.Object, "regarding")
 			counts[fmt.Sprintf("%s %s", regarding["name"], event.Object["reason"])]++
 		}
 	}
