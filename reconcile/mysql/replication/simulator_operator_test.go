@@ -421,7 +421,7 @@ func (w *world) haveDiverged() bool {
 
 // rebuild gives errant members new volumes after a primary was replaced: they have what it did not get acknowledged, and were not read. A
 // member in sync is rebuilt only if the former primary ran on, and sent that after the member was read. A member that cannot prove that its
-// transactions change no row is rebuilt, too, after its user has read them in the binary logs of the others.
+// transactions change no row is rebuilt, too: the simulated user knows what each transaction changes, even if no binary log has it.
 func (w *world) rebuild() {
 	primary := w.named(w.record.Primary)
 	for _, m := range w.members {
