@@ -242,7 +242,11 @@ func (c Cluster) successor() (chosen string, witnesses []Member, note *Note) {
 	}
 	chosen, undecided := electFrom(c.Record.FormerPrimary, c.bySuitability(witnesses))
 	if undecided = cmp.Or(undecided, ownAmong(witnesses)); undecided != "" {
-		note = c.Record.replacing("no member can: " + undecided + ". To continue, bring " + c.Record.FormerPrimary + " back with its data")
+		problem = "no member can: " + undecided
+		if c.Record.Acknowledges(c.Record.FormerPrimary) { // otherwise it has lost its data, and cannot continue
+			problem += ". To continue, bring " + c.Record.FormerPrimary + " back with its data"
+		}
+		note = c.Record.replacing(problem)
 		note.Blocked = true
 		return "", nil, note
 	}

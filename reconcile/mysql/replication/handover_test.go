@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -172,9 +173,17 @@ func TestDecideDoesNotGuessWhoHasEverything(t *testing.T) {
 	})
 	t.Run("the members have diverged", func(t *testing.T) {
 		t.Parallel()
-		s := fenced(t, 3, 1).hears(2, StateCatchingUp, stopped(under), has("A:1-9,B:1"))
-		wantRecord(t, s, s.c.Record)
-		wantNote(t, s, ReasonReplacingPrimary, true, "db-2", "drop data")
+		diverged := func(s *story) *story {
+			s.hears(2, StateCatchingUp, stopped(s.c.Record), has("A:1-9,B:1"))
+			wantRecord(t, s, s.c.Record)
+			wantNote(t, s, ReasonReplacingPrimary, true, "db-2", "drop data")
+			return s
+		}
+		const comesBack = "To continue, bring db-0 back with its data"
+		if note := Decide(diverged(fenced(t, 3, 1)).c).Note; strings.Contains(note.Message, comesBack) {
+			t.Errorf("the former primary has lost its data, and the message says %q", note.Message)
+		}
+		wantNote(t, diverged(fencedFromDown(t, 3, 1)), ReasonReplacingPrimary, true, comesBack)
 	})
 }
 
