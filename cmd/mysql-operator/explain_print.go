@@ -212,8 +212,13 @@ func printTakeover(out io.Writer, t replication.Takeover) {
 	if t.Deferred != "" {
 		fmt.Fprintf(out, "  deferred: %s\n", t.Deferred)
 	}
+	begun := "after the operator has begun"
+	if t.BehindSeconds > 0 {
+		fmt.Fprintf(out, "  applies first: what it has received; it is %d s behind\n", t.BehindSeconds)
+		begun += " and that is applied"
+	}
 	if t.Seconds > 0 {
-		fmt.Fprintf(out, "  how long: about %d s at most after the operator has begun\n", t.Seconds)
+		fmt.Fprintf(out, "  how long: about %d s at most %s\n", t.Seconds, begun)
 	}
 	if t.UntilThen != "" {
 		fmt.Fprintf(out, "  waits for: %s\n", t.UntilThen)

@@ -104,6 +104,9 @@ func TestExplanationIsPrinted(t *testing.T) {
 		"  if the data of the other members is lost for good: kubectl annotate": func(e *mysqlcluster.Explanation) { e.Next.Force = "kubectl annotate" },
 		"  what you may do: kubectl annotate":                                   func(e *mysqlcluster.Explanation) { e.Next.Command = "kubectl annotate" },
 		"  no primary: another member takes over from db-1":                     func(e *mysqlcluster.Explanation) { e.Record.Primary, e.Record.FormerPrimary = "", "db-1" },
+		"  applies first: what it has received; it is 12 s behind\n  how long: about 13 s at most after the operator has begun and that is applied\n": func(e *mysqlcluster.Explanation) {
+			e.Takeover.BehindSeconds = 12
+		},
 		"  none may: TooFewReplicas: one must answer": func(e *mysqlcluster.Explanation) {
 			e.Takeover = replication.Takeover{Reason: replication.ReasonTooFewReplicas, Problem: "one must answer"}
 		},

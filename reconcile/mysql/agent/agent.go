@@ -84,10 +84,11 @@ type Agent struct {
 	// measuredAt is when the agent last measured mysqld, strays when clients could be led to it although it is replaced. The loop uses both.
 	measuredAt time.Time
 	strays     strays
-	// room is the last look at the space of the relay log, ear at what the receiver gets, and hears is its connection. Only the loop uses
-	// them.
+	// room is the last look at the space of the relay log, ear at what the receiver gets, lag at how far it is behind, and hears is its
+	// connection. Only the loop uses them.
 	room  replication.RelayLogMonitor
 	ear   replication.Ear
+	lag   replication.LagMemory
 	hears receiverSocket
 	// flow is how this primary delays commits. Only the loop uses it.
 	flow flow
@@ -338,7 +339,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	if observed.Server.Channel.Refused() {
 		a.pointed = false
 	}
-	a.room, a.ear = a.room.Observe(now, observed.Server), a.ear.Observe(now, observed.Server.Channel)
+	a.room, a.ear, a.lag = a.room.Observe(now, observed.Server), a.ear.Observe(now, observed.Server.Channel), a.lag.Observe(now, observed.Server.Channel.LagSeconds)
 	local := replication.Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, CredentialsCurrent: a.pointed, DisconnectedFor: now.Sub(a.heard),
 		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.mustLookAtSource(), WasShared: a.status.Shared,

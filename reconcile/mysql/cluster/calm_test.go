@@ -106,6 +106,7 @@ func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
 			m.Status.Executed = gtids(t, serverUUID+":1-99")
 		}, true},
 		"a replica lags":              {1, func(m *replication.Member) { lag := int64(4); m.Status.LagSeconds = &lag }, true},
+		"a replica has lagged":        {1, func(m *replication.Member) { m.Status.BehindLately = 5 }, false},
 		"a member is silent":          {1, func(m *replication.Member) { m.Status, m.Unreachable = nil, "no answer" }, false},
 		"a member does not replicate": {1, func(m *replication.Member) { m.Status.State = replication.StateBroken }, false},
 		"another release of MySQL":    {1, func(m *replication.Member) { m.Status.Version = "9.8.0" }, false},

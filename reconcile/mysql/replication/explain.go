@@ -13,7 +13,10 @@ type Takeover struct {
 	Problem string `json:"problem,omitempty"`
 	// Deferred is why To does not take over from a primary that is only down: it may be back sooner.
 	Deferred string `json:"deferred,omitempty"`
-	// Seconds is about how long after it has begun To takes writes; 0 if it waits for what UntilThen says.
+	// BehindSeconds is how far To is behind the primary in what it has to apply first; 0 for a few seconds at most, or if that is not known.
+	BehindSeconds int `json:"behindSeconds,omitempty"`
+	// Seconds is about how long To needs to take writes after the takeover has begun and To has applied what it received; 0 if it waits for
+	// what UntilThen says.
 	Seconds   int    `json:"seconds,omitempty"`
 	UntilThen string `json:"untilThen,omitempty"`
 	// Loses is what would be lost.
@@ -40,7 +43,7 @@ func (c Cluster) Takeover() Takeover {
 		found.Reason, found.Problem = ReasonPrimaryDown, problem
 		return found
 	}
-	found.To, found.Deferred = to, problem
+	found.To, found.Deferred, found.BehindSeconds = to, problem, c.behindNow(to)
 	former, _ := c.member(c.Record.Primary)
 	found.Seconds, found.UntilThen = c.closes(former)
 	return found
@@ -55,7 +58,7 @@ func (c Cluster) presentTakeover() Takeover {
 		found.Reason, found.Problem = note.Reason, note.Message
 		return found
 	}
-	found.To = chosen
+	found.To, found.BehindSeconds = chosen, c.behindNow(chosen)
 	if c.notClosed(former) == nil {
 		found.Seconds = int(takingOver.Seconds())
 		return found

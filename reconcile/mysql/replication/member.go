@@ -265,6 +265,9 @@ type Status struct {
 	DelaysCommits bool `json:"delaysCommits,omitempty"`
 	// LagSeconds is Seconds_Behind_Source; nil when MySQL does not know it.
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
+	// BehindLately is the largest LagSeconds of the last five minutes, rounded down to 5, 10, 20 or 30 seconds; 0 if it was less, or is not
+	// known.
+	BehindLately int `json:"behindLately,omitempty"`
 	// SourceSilentFor is for how long this replica has got nothing from its primary, not even a heartbeat; 0 if that is not known.
 	SourceSilentFor time.Duration `json:"sourceSilentFor,omitempty"`
 	// DeafFor is for how long no data from any primary has certainly arrived at this member's machine. None arrives until its receiver is

@@ -17,6 +17,8 @@ type Told struct {
 	// lacksAcks reports whether this primary gets too few acknowledgements, hangs whether no commit succeeds, delays whether it delays
 	// commits.
 	lacksAcks, hangs, delays bool
+	// behind is how far this replica has been behind within the last five minutes, in coarse steps.
+	behind int
 	// syncs reports whether what this replica acknowledges is on its disk.
 	syncs bool
 	// refusesClients keeps readers away from the member.
@@ -40,7 +42,7 @@ func (s Status) Told() Told {
 	left, off := s.Transactions.Left, s.ReplicaSideDisabled
 	return Told{
 		state: s.State, version: s.Version, rootError: s.RootError, lacksAcks: s.AcksShortSeconds > 0, hangs: s.CommitsHang(), delays: s.DelaysCommits,
-		syncs: s.SyncsRelayLog, refusesClients: s.RefusesClients, tls: s.TLS, tables: s.toldTables(), barred: s.barred(), disk: s.Disk.Level, isUnsound: !s.Probe.IsSound(),
+		behind: s.BehindLately, syncs: s.SyncsRelayLog, refusesClients: s.RefusesClients, tls: s.TLS, tables: s.toldTables(), barred: s.barred(), disk: s.Disk.Level, isUnsound: !s.Probe.IsSound(),
 		left: left != nil && *left > 0, knowsLeft: left != nil, eventsOff: off != nil && *off > 0, knowsEvents: off != nil,
 	}
 }

@@ -30,6 +30,8 @@ func TestNews(t *testing.T) {
 		"mysqld refuses all writes":                  {wellPrimary, func(s *Status) { s.Closed = &Version{1, 2} }, true},
 		"it has caught up":                           {Status{State: StateCatchingUp}, func(s *Status) { s.State = StateReplicating }, true},
 		"it lets clients in again":                   {Status{RefusesClients: true}, func(s *Status) { s.RefusesClients = false }, true},
+		"it has been far behind":                     {wellReplica, func(s *Status) { s.BehindLately = 10 }, true},
+		"it is a little behind":                      {wellReplica, func(s *Status) { lag := int64(4); s.LagSeconds = &lag }, false},
 		"it delays commits":                          {wellPrimary, func(s *Status) { s.DelaysCommits = true }, true},
 		"its commits hang":                           {wellPrimary, func(s *Status) { s.Transactions.CommitWaitSeconds = 15 }, true},
 		"its commits wait for a moment":              {wellPrimary, func(s *Status) { s.Transactions.CommitWaitSeconds = 14 }, false},

@@ -7,7 +7,8 @@ import (
 )
 
 // Failover reports whether a replica could take over from the primary now, if mysqld of the primary failed, with a reason and what users
-// read. It depends on what members are, and not on how far each has got, so that it does not change with every transaction.
+// read. It depends on what members are, and not on how far each has got, so that it does not change with every transaction. How far the
+// replicas are behind is coarse in it (lagSteps).
 func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	switch {
 	case c.Record.FormerPrimary != "":
@@ -23,20 +24,21 @@ func (c Cluster) Failover() (isReady bool, reason Reason, message string) {
 	if reason, problem := c.whyNotLater(); problem != "" {
 		return false, reason, problem
 	}
-	var names []string
-	for _, member := range c.witnesses(answers) {
-		if c.couldLead(member) && !member.Status.hasVolumeFailed() {
-			names = append(names, member.Name)
-		}
-	}
-	if len(names) == 0 {
+	able := c.witnesses(func(member Member) bool {
+		return answers(member) && c.couldLead(member) && !member.Status.hasVolumeFailed()
+	})
+	if len(able) == 0 {
 		return false, ReasonReplicasCatchUp, "each replica that could take over has to apply what it received first" + c.whyDelayed()
+	}
+	names := make([]string, 0, len(able))
+	for _, member := range able {
+		names = append(names, member.Name)
 	}
 	message = fmt.Sprintf("%s takes over about %s, unless it is back before", strings.Join(names, " or "), c.afterFailures())
 	if c.Record.LeaseLasts > 0 {
 		message += fmt.Sprintf(", or %d after nothing answers for it any more", roundUp(c.untilLeaseEnds()+takingOver))
 	}
-	return true, ReasonReplicaCanTakeOver, message + "; no acknowledged commit is lost" + c.whyNotLeased() + c.whyDelayed()
+	return true, ReasonReplicaCanTakeOver, message + c.whyLater(able) + "; no acknowledged commit is lost" + c.whyNotLeased() + c.whyDelayed()
 }
 
 // whyDelayed says that the primary delays commits; empty if it does not. It does not say how long, because that changes every second.
@@ -107,8 +109,8 @@ func (c Cluster) whyNotLater() (Reason, string) {
 
 // couldLead reports whether the replica could lead at once. While the primary does not lead, no replica follows it closely.
 func (c Cluster) couldLead(member Member) bool {
-	status, primary := member.Status, c.primaryStatus()
-	isWaiting := status.State == StateCatchingUp && (primary == nil || primary.State != StateWriting) && status.Executed.Contains(status.Received)
+	status := member.Status
+	isWaiting := status.State == StateCatchingUp && c.isDrained(*status)
 	return (status.State == StateReplicating || isWaiting) && status.KnownTablesWithoutRows().Empty()
 }
 
