@@ -15,6 +15,9 @@ import (
 
 // The phases of a takeover that the operator sees.
 const (
+	// phaseDetect: the primary has failed, and the takeover has not begun. It is measured together with phaseStop, and only if it is known
+	// when the primary failed.
+	phaseDetect = "detect"
 	// phaseStop: the others stop acknowledging, and the former primary certainly takes no writes. It ends when the next one is chosen.
 	phaseStop = "stop"
 	// phasePromote: the next primary begins to take writes.
@@ -24,7 +27,7 @@ const (
 // takeoverSeconds are the durations of the phases of takeovers that this process has seen from the beginning.
 func takeoverSeconds() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: reconcile.MetricsPrefix + "takeover_phase_seconds", Help: "How long the phases of takeovers took: stop, until the next primary was chosen, and promote, until it took writes.",
+		Name: reconcile.MetricsPrefix + "takeover_phase_seconds", Help: "How long the phases of takeovers took: detect, from the failure until the takeover began, stop, until the next primary was chosen, and promote, until it took writes.",
 		Buckets: []float64{0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128},
 	}, []string{"phase"})
 }
@@ -74,6 +77,18 @@ type takeoverPhase struct {
 	uid   types.UID
 	epoch int64
 	since time.Time
+	// failed is when the former primary failed; zero if that is not known, and after phaseStop.
+	failed time.Time
+}
+
+// failedAt is when the primary failed from which a member takes over now; zero if that is not known. The operator that begins the takeover
+// computes it with its own clock.
+func failedAt(status v1.MySQLClusterStatus) time.Time {
+	count := len(status.Takeovers)
+	if count == 0 || status.Takeovers[count-1].Epoch != status.Epoch || status.Takeovers[count-1].FailureTime == nil {
+		return time.Time{}
+	}
+	return status.Takeovers[count-1].FailureTime.Time
 }
 
 // isComplete reports whether the latest takeover is complete. A user may have removed it from the status.
@@ -82,7 +97,17 @@ func isComplete(status v1.MySQLClusterStatus) bool {
 	return count > 0 && status.Takeovers[count-1].CompletionTime != nil
 }
 
-// measureTakeover measures the phase that ends with this status.
+// stopped measures the phases before the choice of the next primary. phaseDetect waits until then, because the status write with which a
+// takeover begins may fail: the next pass begins it again, or does not. If a clock was set back, the duration may be negative: it does not
+// count.
+func (p takeoverPhase) stopped(seconds *prometheus.HistogramVec, now time.Time) {
+	if detected := p.since.Sub(p.failed); !p.failed.IsZero() && detected >= 0 {
+		seconds.WithLabelValues(phaseDetect).Observe(detected.Seconds())
+	}
+	seconds.WithLabelValues(phaseStop).Observe(now.Sub(p.since).Seconds())
+}
+
+// measureTakeover measures the phases that end with this status. Each begins where the one before it ends.
 func (m *memory) measureTakeover(seconds *prometheus.HistogramVec, cluster v1.MySQLCluster, after v1.MySQLClusterStatus, now time.Time) {
 	key, before := keyOf(cluster), cluster.Status
 	m.mu.Lock()
@@ -91,12 +116,12 @@ func (m *memory) measureTakeover(seconds *prometheus.HistogramVec, cluster v1.My
 	isSeen := known.uid == cluster.UID && known.epoch == after.Epoch
 	switch {
 	case before.FormerPrimary == "" && after.FormerPrimary != "":
-		m.takeovers[key] = takeoverPhase{cluster.UID, after.Epoch, now}
+		m.takeovers[key] = takeoverPhase{cluster.UID, after.Epoch, now, failedAt(after)}
 	case !isSeen:
 		delete(m.takeovers, key)
 	case before.FormerPrimary != "" && after.Primary != "":
-		seconds.WithLabelValues(phaseStop).Observe(now.Sub(known.since).Seconds())
-		m.takeovers[key] = takeoverPhase{cluster.UID, after.Epoch, now}
+		known.stopped(seconds, now)
+		m.takeovers[key] = takeoverPhase{uid: cluster.UID, epoch: after.Epoch, since: now}
 	case after.Primary != "" && isComplete(after):
 		seconds.WithLabelValues(phasePromote).Observe(now.Sub(known.since).Seconds())
 		delete(m.takeovers, key)

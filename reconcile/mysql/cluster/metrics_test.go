@@ -27,6 +27,14 @@ func TestPhasesOfTakeoversAreMeasured(t *testing.T) {
 		return v1.MySQLClusterStatus{Epoch: epoch, Primary: primary, FormerPrimary: former, Takeovers: takeovers}
 	}
 	open, complete := v1.Takeover{Epoch: 2, From: "db-0"}, v1.Takeover{Epoch: 2, From: "db-0", To: "db-1", CompletionTime: &ended}
+	failing := func(epoch int64, at time.Duration) v1.MySQLClusterStatus {
+		failed := v1.NewMicroTime(began.Add(at))
+		return runs(2, "", "db-0", v1.Takeover{Epoch: epoch, From: "db-0", FailureTime: &failed})
+	}
+	fails := failing(2, -2500*time.Millisecond)
+	const stopAlone = `
+			mysql_operator_takeover_phase_seconds_sum{phase="stop"} 1
+			mysql_operator_takeover_phase_seconds_count{phase="stop"} 1`
 	led, stops, promotes, leads := runs(1, "db-0", ""), runs(2, "", "db-0", open), runs(2, "db-1", "", open), runs(2, "db-1", "", complete)
 	for name, test := range map[string]struct {
 		saw  []v1.MySQLClusterStatus
@@ -38,10 +46,21 @@ func TestPhasesOfTakeoversAreMeasured(t *testing.T) {
 			mysql_operator_takeover_phase_seconds_sum{phase="stop"} 2
 			mysql_operator_takeover_phase_seconds_count{phase="stop"} 1`},
 		"another operator began": {[]v1.MySQLClusterStatus{stops, promotes, leads}, ""},
-		"a user removes it": {[]v1.MySQLClusterStatus{led, stops, promotes, runs(2, "db-1", "")}, `
-			mysql_operator_takeover_phase_seconds_sum{phase="stop"} 1
+		"a user removes it":      {[]v1.MySQLClusterStatus{led, stops, promotes, runs(2, "db-1", "")}, stopAlone},
+		"it never ends":          {[]v1.MySQLClusterStatus{led, stops, stops}, ""},
+		"it is known when the primary failed": {[]v1.MySQLClusterStatus{led, fails, fails, promotes, leads}, `
+			mysql_operator_takeover_phase_seconds_sum{phase="detect"} 2.5
+			mysql_operator_takeover_phase_seconds_count{phase="detect"} 1
+			mysql_operator_takeover_phase_seconds_sum{phase="promote"} 1
+			mysql_operator_takeover_phase_seconds_count{phase="promote"} 1
+			mysql_operator_takeover_phase_seconds_sum{phase="stop"} 2
 			mysql_operator_takeover_phase_seconds_count{phase="stop"} 1`},
-		"it never ends": {[]v1.MySQLClusterStatus{led, stops, stops}, ""},
+		"the status write with which it begins fails once": {[]v1.MySQLClusterStatus{led, fails, led, fails, promotes}, `
+			mysql_operator_takeover_phase_seconds_sum{phase="detect"} 4.5
+			mysql_operator_takeover_phase_seconds_count{phase="detect"} 1` + stopAlone},
+		"by a clock that is ahead":    {[]v1.MySQLClusterStatus{led, failing(2, time.Second), promotes}, stopAlone},
+		"that of the takeover before": {[]v1.MySQLClusterStatus{led, failing(1, -time.Hour), promotes}, stopAlone},
+		"no member is chosen yet":     {[]v1.MySQLClusterStatus{led, fails}, ""},
 	} {
 		seconds, known := takeoverSeconds(), newMemory()
 		for i, after := range test.saw[1:] {
