@@ -175,6 +175,7 @@ func donors() []mutant {
 		{"a copy lacks what the primary has purged", file, "missing := after.Purged.Subtract(", "missing := (GTIDSet{}).Subtract("},
 		{"another copy than the operator has seen is copied", file, "|| seen.ServerUUID != d.UUID:", ":"},
 		{"rows are missing in a donor", file, "s.TablesWithoutRows != nil && s.TablesWithoutRows.Empty()", "true"},
+		{"a copy gives GTIDs again that its member gave", "agent/donor.go", "return a.layout.dropServerUUID()", "return nil"},
 		{"a copy that cannot tell what is hollow keeps the primary from matching it", hollow, ".WithoutServer(member.Status.CopiedFrom)", ""},
 	}
 }

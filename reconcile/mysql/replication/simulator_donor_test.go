@@ -28,6 +28,7 @@ func (w *world) clone(m *simulated) {
 		}
 	} else if primary == nil || primary.name != order.SourceHost || !w.reaches(m, primary) { // its Pod may have ended since the agent looked
 		m.vol.origin, m.vol.copied, m.vol.isForgetful = OriginFresh, false, false // the agent gives up the data before mysqld fails to connect
+		m.vol.isUnnamed = true
 		return
 	}
 	dropped := m.vol.has().without(primary.logged()).without(w.hollow)
@@ -38,9 +39,8 @@ func (w *world) clone(m *simulated) {
 	if !dropped.empty() {
 		w.violated("a copy replaces %s although %s does not have its transactions %v", m.name, primary.name, w.set(dropped))
 	}
-	w.newUUID(m)
 	kept := volume{
-		made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last, replaced: m.vol.replaced,
+		made: true, isUnnamed: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last, replaced: m.vol.replaced,
 		hasLed: m.vol.hasLed, executed: m.vol.executed, binlog: m.vol.binlog,
 	}
 	if order.Donor != nil {

@@ -14,10 +14,8 @@ func (w *world) flush(m *simulated) {
 	if !m.sql.up || !m.sql.readOnly || m.sql.reopens || m.name == w.record.Primary || isFirst || len(w.ledger) >= w.mayWrite || len(w.all(w.hollow)) >= mostFlushes {
 		return
 	}
-	n := len(w.ledger)
+	n := w.makes(m)
 	w.say("%s: flush, transaction %d", m.name, n)
-	w.counts[m.uuid]++
-	w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid]})
 	w.hollow.add(n)
 	m.vol.binlog = append(m.vol.binlog, n)
 	m.commit(n)

@@ -55,12 +55,14 @@ type commit struct {
 
 // volume is what survives a member's Pod.
 type volume struct {
-	made   bool // mysqld has initialised it
-	life   int  // of the MySQLCluster under which it was made
-	origin Origin
-	held   Record
-	last   *Assignment
-	role   Role
+	made bool // mysqld has initialised it
+	// isUnnamed means that it has no server_uuid. mysqld makes one when it starts.
+	isUnnamed bool
+	life      int // of the MySQLCluster under which it was made
+	origin    Origin
+	held      Record
+	last      *Assignment
+	role      Role
 	// executed is gtid_executed, data is what is really there: an interrupted copy leaves the former without the latter.
 	executed, data transactions
 	binlog         []int // in commit order
@@ -238,7 +240,7 @@ func (m *simulated) killPod() {
 // loseData ends the Pod, and gives the next one a new volume.
 func (m *simulated) loseData(life int) {
 	m.killPod()
-	m.sql, m.vol = server{start: m.sql.start}, volume{life: life}
+	m.sql, m.vol = server{start: m.sql.start}, volume{life: life, isUnnamed: true}
 }
 
 // recover commits what is in the binary log.
@@ -630,5 +632,6 @@ func (m *simulated) forget(source string) {
 // newUUID gives the member a new server_uuid.
 func (w *world) newUUID(m *simulated) {
 	w.tokens++
+	m.vol.isUnnamed = false
 	m.uuid = fmt.Sprintf("%08d-%04d-0000-0000-%012d", m.ordinal, w.tokens%10000, w.tokens)
 }

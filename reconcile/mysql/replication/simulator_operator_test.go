@@ -228,6 +228,7 @@ func (w *world) check() {
 	w.checkWriters()
 	w.checkPromise()
 	w.checkReaders()
+	w.shows()
 }
 
 func (w *world) checkWriters() {

@@ -85,11 +85,13 @@ type world struct {
 	scale    int
 	policy   Durability
 
-	// ledger has, for every transaction, the server that wrote it and its number on that server.
+	// ledger has, for every transaction, the server that wrote it and its number on that server. made are those of a server_uuid.
 	ledger []gtidOf
-	counts map[string]int64
+	made   map[string][]int
 	sets   map[transactions]GTIDSet // translated before
 	acked  transactions
+	// shown are the transactions that clients may have read.
+	shown transactions
 	// hollow are the transactions that change no row.
 	hollow transactions
 	// isUpdating means that an update of the members is in progress, or held back.
@@ -140,15 +142,10 @@ type world struct {
 	violation, kind string
 }
 
-type gtidOf struct {
-	uuid   string
-	number int64
-}
-
 const mostMembers = 5
 
 func newWorld(seed uint64) *world {
-	w := &world{seed: seed, dice: rand.NewPCG(seed, 1), counts: map[string]int64{}, sets: map[transactions]GTIDSet{}, life: 1, mayWrite: maxTransactions / 2, wantsLease: true, tookOverAt: -1}
+	w := &world{seed: seed, dice: rand.NewPCG(seed, 1), made: map[string][]int{}, sets: map[transactions]GTIDSet{}, life: 1, mayWrite: maxTransactions / 2, wantsLease: true, tookOverAt: -1}
 	w.random = rand.New(w.dice)
 	for ordinal := range mostMembers {
 		w.members = append(w.members, newSimulated(ordinal))
@@ -255,6 +252,9 @@ func (w *world) translate(of transactions) GTIDSet {
 		}
 		intervals[source] = append(list, interval{id.number, id.number + 1})
 	})
+	for source, list := range intervals {
+		intervals[source] = normalise(list)
+	}
 	return GTIDSet{intervals: intervals}
 }
 
@@ -355,6 +355,9 @@ func (w *world) kubelet(m *simulated) {
 		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, IsForgetful: m.vol.isForgetful, ForgotUnder: m.vol.forgotUnder, Protocol: Protocol}
 	case m.pod && !m.sql.up && !m.isBroken && !m.fault.stands && w.mayStart(m):
 		w.say("%s: mysqld starts", m.name)
+		if m.vol.isUnnamed {
+			w.newUUID(m)
+		}
 		m.bootHeld()
 	}
 }
@@ -374,9 +377,7 @@ func (w *world) write() {
 
 // logs writes a transaction to a primary's binary log, and returns its number.
 func (w *world) logs(m *simulated) int {
-	n := len(w.ledger)
-	w.counts[m.uuid]++
-	w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid]})
+	n := w.makes(m)
 	if m == w.zombie {
 		w.named(m.name).ghost.add(n)
 	}
