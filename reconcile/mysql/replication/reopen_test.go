@@ -105,16 +105,7 @@ func TestTheOperatorReturnsToAPrimaryThatOpenedByItself(t *testing.T) {
 		if n > 300 {
 			t.Fatalf("%s does not open: %s", x.p.name, x.p.agent.status.Message)
 		}
-		for _, m := range x.members { // the operator takes no step
-			x.pass(n % 2)
-			x.kubelet(m)
-			x.turn(m)
-			x.receive(m)
-			m.apply()
-		}
-		x.check()
-		x.counted++
-		x.roll(x.counted)
+		x.unled(n)
 	}
 	n := len(x.ledger)
 	x.write()

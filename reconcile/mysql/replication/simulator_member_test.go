@@ -128,8 +128,8 @@ type server struct {
 	receivers []string
 	// copies is the copy that replaces its data.
 	copies copying
-	// reopens means that it was started to open by its replicas.
-	reopens bool
+	// reopens means that it was started to open by its replicas. isSeen means that its agent has looked since.
+	reopens, isSeen bool
 }
 
 // sidecar is a running agent.
@@ -350,6 +350,7 @@ func (w *world) look(m *simulated) {
 	if source := w.at(m.vol.source); !m.sql.io || source != nil && source.sql.up && !source.sql.hung && !m.cut && !source.cut {
 		a.hearsAt = w.clock
 	}
+	m.seesStart(w.set(m.vol.executed))
 	var under Version
 	var silent []string
 	if order := a.assignment; order != nil && (order.Role == RoleReplica || slices.Equal(m.sql.receivers, order.Receivers())) {

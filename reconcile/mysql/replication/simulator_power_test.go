@@ -26,6 +26,15 @@ func (w *world) losePower(m *simulated) {
 	w.forgets(m)
 }
 
+// forgetsLast makes a member's disk lose the last transaction that mysqld had flushed. The promise still counts it.
+func (m *simulated) forgetsLast() {
+	last := len(m.vol.binlog) - 1
+	var lost transactions
+	lost.add(m.vol.binlog[last])
+	m.vol.binlog, m.ghost = m.vol.binlog[:last], m.ghost.union(lost)
+	m.vol.executed, m.vol.data = m.vol.executed.without(lost), m.vol.data.without(lost)
+}
+
 // unlogged are those of these transactions that the member has not committed.
 func (m *simulated) unlogged(numbers []int) transactions {
 	var all transactions

@@ -19,6 +19,17 @@ func (m *simulated) bootHeld() {
 	}
 }
 
+// seesStart simulates an agent that sees its mysqld for the first time since a start (beginReopening). If that lacks something, it does not
+// open, and no report says that it may.
+func (m *simulated) seesStart(executed GTIDSet) {
+	local := Observed{Assignment: m.agent.assignment, Origin: m.vol.origin, IsReopening: m.sql.reopens, Opened: m.agent.opened}
+	local.Server.Executed, local.Server.Channel.Configured = executed, m.vol.source != ""
+	if m.sql.reopens && !m.sql.isSeen && !local.Reopens() {
+		m.sql.reopens, m.sql.receivers = false, nil
+	}
+	m.sql.isSeen = true
+}
+
 // reopen lets clients write when replicas have acknowledged an empty transaction, and the lease rests on them.
 func (w *world) reopen(m *simulated) {
 	s, seen, order := &m.sql, m.agent.view.Assignment, m.agent.assignment

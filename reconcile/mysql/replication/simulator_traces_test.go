@@ -237,6 +237,81 @@ func TestTraceG(t *testing.T) {
 	x.ends()
 }
 
+// unled is a round in which no operator takes a step.
+func (x trace) unled(round int) {
+	x.t.Helper()
+	for _, m := range x.members {
+		x.pass(round % 2)
+		x.kubelet(m)
+		x.turn(m)
+		x.receive(m)
+		m.apply()
+	}
+	x.check()
+	x.counted++
+	x.roll(x.counted)
+	if x.violation != "" {
+		x.t.Fatalf("%s\n%s", x.violation, x.history())
+	}
+}
+
+// TestTraceH: the disk of a primary loses the last transaction that was acknowledged, and one replica has it. Without that, the primary
+// opens neither by its replicas nor at the order of the operator.
+func TestTraceH(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]func(trace){
+		"its machine loses power":   func(x trace) { x.p.killPod() }, // the next agent knows nothing
+		"mysqld alone is restarted": func(x trace) { x.p.crash() },
+		"no copies are promised any more, by a record that was decided before": func(x trace) {
+			x.p.killPod()
+			x.records(&pass{version: x.version}, x.record.promising(0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newTrace(t, 3)
+			lost := x.loses(fails)
+			x.a.cut = false
+			for n := range 300 {
+				x.unled(n)
+			}
+			if !x.p.sql.up || x.p.writable() || x.p.agent.status.State != StateWaiting {
+				t.Errorf("%s is %s: %s", x.p.name, x.p.agent.status.State, x.p.agent.status.Message)
+			}
+			x.until("the operator says so", func() bool { return x.note != nil && x.note.Reason == ReasonPrimaryDataLost })
+			x.rounds(20)
+			if x.p.writable() || x.record.Primary != x.p.name {
+				t.Errorf("%s takes writes: %t; the record is %+v", x.p.name, x.p.writable(), x.record)
+			}
+			x.recreate()
+			x.ends()
+			if !x.named(x.record.Primary).vol.data.has(lost) {
+				t.Errorf("%s leads without transaction %d", x.record.Primary, lost)
+			}
+		})
+	}
+}
+
+// loses makes the primary fail, and its disk lose a transaction that only b has acknowledged, and that the primary's agent has seen.
+func (x trace) loses(fails func(trace)) (lost int) {
+	x.t.Helper()
+	x.mayWrite = maxTransactions
+	x.acknowledgesOne()
+	lost = len(x.ledger)
+	x.a.cut, x.mayWrite = true, lost+1
+	x.until("the agent sees that a write is acknowledged", func() bool {
+		return lost < len(x.ledger) && x.acked.has(lost) && x.p.agent.opened.Executed.Contains(x.world.one(lost))
+	})
+	x.say("%s: its disk loses transaction %d", x.p.name, lost)
+	fails(x)
+	x.p.forgetsLast()
+	x.mayWrite, x.primaryLost = maxTransactions, true
+	if x.a.vol.has().has(lost) || !x.b.vol.has().has(lost) || x.p.vol.has().has(lost) || !x.record.Acknowledges(x.a.name) {
+		x.t.Fatalf("transaction %d is not on %s alone, or %s has left\n%s", lost, x.b.name, x.a.name, x.history())
+	}
+	return lost
+}
+
 // TestTraceI: a replica fails between the choice of the primary and its first commit. The promise of the record stays.
 func TestTraceI(t *testing.T) {
 	t.Parallel()
