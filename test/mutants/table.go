@@ -141,12 +141,14 @@ func members() []mutant {
 		{"a member in sync is copied", file, "\tif a.InSync {\n", "\tif false {\n"},
 		{"a member with rows of its own is copied", file, "case !errant.Empty():\n\t\treturn errantStep(a, local, errant)\n\tcase isCopied:", "case !errant.Empty() && !isCopied:\n\t\treturn errantStep(a, local, errant)\n\tcase isCopied:"},
 		{"what is only received is never judged", file, "case !errant.Subtract(server.Executed).Empty():", never},
-		{"a member follows before it has judged what it received", "follow.go", "case !errant.Empty():\n\t\treturn applyErrant(a, server, errant)", "case false:\n\t\treturn applyErrant(a, server, errant)"},
+		{"a member follows before it has judged what it received", "follow.go", "case !errant.Empty():\n\t\treturn applyErrant(a, local, errant)", "case false:\n\t\treturn applyErrant(a, local, errant)"},
 		{"a copy replaces what the primary has in progress", file, "if isCopied {\n\t\terrant = Errant(", "if false {\n\t\terrant = Errant("},
 		{"a new volume serves as the primary", file, "if a.Role == RolePrimary && local.Server.isClosed() && local.Origin.unused() && len(a.Record.InSync) > 0 {", neverSo},
 		{"an errant replica serves reads", "errant.go", "if !written.Empty() && step.State != StateBroken {", neverSo},
 		{"what a primary has in progress is errant on its replicas", "errant.go", ".WithoutServer(source.ServerUUID)", ""},
 		{"a member that has lost its own transactions follows", file, "isCopied := local.Origin == OriginFresh || hasLostOwn ||", "isCopied := local.Origin == OriginFresh || hasLostOwn && false ||"},
+		{"an applier that an error has stopped is not started again", "applier.go", "if local.AppliesAgain {", "if false {"},
+		{"it is started again at once each time", "applier.go", "m.next, m.pause = now.Add(m.pause), ", "m.next, m.pause = now, "},
 		{"a stopped applier does not keep a relay log", "follow.go", "if server.Channel.SQL != \"Yes\" || server.Channel.ByPosition", "if server.Channel.ByPosition"},
 	}
 }

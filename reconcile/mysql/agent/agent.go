@@ -84,11 +84,8 @@ type Agent struct {
 	// measuredAt is when the agent last measured mysqld, strays when clients could be led to it although it is replaced. The loop uses both.
 	measuredAt time.Time
 	strays     strays
-	// room is the last look at the space of the relay log, ear at what the receiver gets, lag at how far it is behind, and hears is its
-	// connection. Only the loop uses them.
-	room  replication.RelayLogMonitor
-	ear   replication.Ear
-	lag   replication.LagMemory
+	// looks is what the loop remembers of its looks, and hears is the receiver's connection. Only the loop uses both.
+	looks memory
 	hears receiverSocket
 	// flow is how this primary delays commits. Only the loop uses it.
 	flow flow
@@ -270,7 +267,8 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	local.Hollow = a.judge(ctx, local)
 	step := replication.NextStep(local)
 	a.sees(step, local, under)
-	a.pace = a.pace.with(time.Now(), local, a.ear, step.Verb)
+	a.looks.takes(time.Now(), step)
+	a.pace = a.pace.with(time.Now(), local, a.looks.ear, step.Verb)
 	a.learn(local, step)
 	a.remember(local)
 	step.Message += a.hindrances(observed)
@@ -339,10 +337,10 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Observed {
 	if observed.Server.Channel.Refused() {
 		a.pointed = false
 	}
-	a.room, a.ear, a.lag = a.room.Observe(now, observed.Server), a.ear.Observe(now, observed.Server.Channel), a.lag.Observe(now, observed.Server.Channel.LagSeconds)
+	a.looks = a.looks.with(now, observed.Server)
 	local := replication.Observed{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, CredentialsCurrent: a.pointed, DisconnectedFor: now.Sub(a.heard),
-		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(), IsForgetful: a.mustLookAtSource(), WasShared: a.status.Shared,
+		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.looks.room.Full(), AppliesAgain: a.looks.applier.IsDue(now), IsForgetful: a.mustLookAtSource(), WasShared: a.status.Shared,
 	}
 	a.viewReplaced(&local)
 	a.receiver.view(&local, a.start, now)

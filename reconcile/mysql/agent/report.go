@@ -58,7 +58,7 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Observed, st
 	status.ConnectedReplicas, status.SyncsRelayLog = observed.Connected, observed.SyncsRelayLog
 	status.AcksShortSeconds = a.acksShort(now, observed)
 	status.Acknowledging = a.acknowledges(server)
-	status.LagSeconds, status.BehindLately, status.SourceSilentFor = server.Channel.LagSeconds, a.lag.Lately(now), a.ear.SilentFor(now)
+	status.LagSeconds, status.BehindLately, status.SourceSilentFor = server.Channel.LagSeconds, a.looks.lag.Lately(now), a.looks.ear.SilentFor(now)
 	a.deafSince = a.deaf.since(a.start, server.Channel)
 	a.reportKept()
 	return changed

@@ -200,7 +200,7 @@ func (a *Agent) followStart() {
 	}
 	a.followed = ends
 	a.logbook, a.marked, a.patience = mysqld.HollowJudge{}, time.Time{}, logReadBackoff{}
-	a.room, a.ear, a.lag, a.commits, a.stand, a.sentAll = replication.RelayLogMonitor{}, replication.Ear{}, replication.LagMemory{}, commits{}, commitStand{}, nil
+	a.looks, a.commits, a.stand, a.sentAll = memory{}, commits{}, commitStand{}, nil
 	a.survey.last, a.eventsNext = time.Time{}, time.Time{}
 	// It has read the current certificate files, and the agent cannot see when. So the agent makes it load them again.
 	a.tls.unknown()

@@ -51,7 +51,7 @@ func (s *Server) StopReceiver(ctx context.Context) error {
 	return s.exec(ctx, "stop receiver", "STOP REPLICA IO_THREAD")
 }
 
-// ApplyReceived applies what was received, without receiving more.
+// ApplyReceived applies what was received. It does not start the receiver.
 func (s *Server) ApplyReceived(ctx context.Context) error {
 	return s.exec(ctx, "start applier", "START REPLICA SQL_THREAD")
 }

@@ -52,8 +52,8 @@ func errantMessage(errant GTIDSet, primary string) string {
 // applyErrant is the step of a member that has received something that its primary does not have, and that does not receive any more. It
 // applies all that it has received: only then can its agent read in the binary log whether that changes rows (ToInspect). Nothing is lost
 // by that. What the member has remains the same, and the operator counts what is received like what is applied.
-func applyErrant(a Assignment, server Server, errant GTIDSet) Step {
-	step := drain(server, StateErrant)
+func applyErrant(a Assignment, local Observed, errant GTIDSet) Step {
+	step := drain(local, StateErrant)
 	if step.State == StateErrant {
 		step.Message = errantMessage(errant, a.Record.Primary) + " (" + step.Message + ")"
 	}

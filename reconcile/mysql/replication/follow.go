@@ -12,7 +12,7 @@ import (
 func turnStep(a Assignment, local Observed) Step {
 	server := local.Server
 	if server.Channel.SQL != "Yes" || server.Channel.ByPosition || a.SourceAddress == "" {
-		return drain(server, StateCatchingUp)
+		return drain(local, StateCatchingUp)
 	}
 	turning := Step{Verb: VerbNone, State: StateCatchingUp, Message: local.askingSource()}
 	if local.Known != nil && local.DisconnectedFor <= MaxServingLagSeconds*time.Second {
@@ -72,7 +72,7 @@ func followStep(a Assignment, local Observed) Step {
 	channel := local.Server.Channel
 	switch {
 	case channel.SQLErrno != 0:
-		return brokenApplier(channel)
+		return stoppedApplier(local)
 	case channel.IO == "No":
 		return receiveAgain(a, local)
 	case channel.IO != "Yes":
@@ -105,7 +105,7 @@ func receiveAgain(a Assignment, local Observed) Step {
 	errant := local.currentErrant().Subtract(local.Hollow).Both(channel.Retrieved)
 	switch {
 	case !errant.Empty():
-		return applyErrant(a, server, errant)
+		return applyErrant(a, local, errant)
 	case channel.IOErrno == 0 || isConnectError(channel.IOErrno):
 		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from " + a.Record.Primary + " again"}
 	case channel.unapplied(server.Executed):

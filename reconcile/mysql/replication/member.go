@@ -115,7 +115,7 @@ const (
 	StateWriting State = "Writing"
 	// StateErrant: the member has transactions that the primary does not have, and that are not hollow. It serves no clients.
 	StateErrant State = "Errant"
-	// StateBroken: replication stopped on an error that does not end without help.
+	// StateBroken: an error has stopped the applier. The agent starts it again from time to time (ApplierMemory).
 	StateBroken State = "Broken"
 )
 

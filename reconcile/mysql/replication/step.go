@@ -94,6 +94,8 @@ type Observed struct {
 	CannotSetAside bool
 	// IsForgetful means that the member may have lost transactions that it has acknowledged, and has not observed its primary since.
 	IsForgetful bool
+	// AppliesAgain means that it is time to start the applier again that an error has stopped (ApplierMemory).
+	AppliesAgain bool
 	// RelayLogFull means that the member cannot receive more for now (Room).
 	RelayLogFull bool
 	// IsReopening means that this mysqld was started to open by its replicas: from its start on, it lets exactly the assignment's Receivers
@@ -230,7 +232,7 @@ func leadStep(a Assignment, local Observed) Step {
 	case server.isClosed() && a.Boot != local.Boot && !local.Reopens():
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "mysqld restarted; waits for the operator to confirm that this member is still the primary"}
 	case server.Channel.running() || server.Channel.unapplied(server.Executed):
-		return drain(server, StatePromoting)
+		return drain(local, StatePromoting)
 	case server.ReplicaAcks:
 		return promoting(VerbStopAcknowledging, "stops acknowledging as a replica")
 	case a.Acks > 0 && server.SourceAcks != a.Acks:
@@ -255,23 +257,19 @@ func writing(server Server) Step {
 // drain ends a replication channel without losing a transaction: it stops receiving, applies everything that was received, and then stops
 // the channel. For a stopped channel, CHANGE REPLICATION SOURCE and RESET REPLICA delete relay logs (manual, "CHANGE REPLICATION SOURCE TO
 // Statement"), and an unapplied transaction in them may have been acknowledged.
-func drain(server Server, state State) Step {
-	channel := server.Channel
+func drain(local Observed, state State) Step {
+	server, channel := local.Server, local.Server.Channel
 	switch {
 	case channel.IO != "No":
 		return Step{Verb: VerbStopReceiver, State: state, Message: "stops receiving"}
 	case channel.unapplied(server.Executed) && channel.SQL == "Yes":
 		return Step{Verb: VerbNone, State: state, Message: "applies what it received"}
 	case channel.unapplied(server.Executed) && channel.SQLErrno != 0:
-		return brokenApplier(channel)
+		return stoppedApplier(local)
 	case channel.unapplied(server.Executed):
 		return Step{Verb: VerbApplyReceived, State: state, Message: "applies what it received"}
 	}
 	return Step{Verb: VerbStopReplica, State: state, Message: "stops replication"}
-}
-
-func brokenApplier(channel Channel) Step {
-	return Step{Verb: VerbNone, State: StateBroken, Message: fmt.Sprintf("applying stopped: error %d: %s", channel.SQLErrno, channel.SQLError)}
 }
 
 func writingOr(server Server, verb Verb, message string) Step {
@@ -298,7 +296,7 @@ func replicaStep(a Assignment, local Observed) Step {
 	case server.Channel.running():
 		return followStep(a, local)
 	case server.Channel.SQLErrno != 0 && local.Origin != OriginFresh:
-		return brokenApplier(server.Channel)
+		return stoppedApplier(local)
 	case a.Record.Primary == "":
 		return catching(VerbNone, "waits until a primary is chosen")
 	case !local.sourceObserved():
@@ -331,7 +329,7 @@ func attachStep(a Assignment, local Observed) Step {
 	errant = errant.Subtract(local.Hollow)
 	switch {
 	case !errant.Subtract(server.Executed).Empty():
-		return applyErrant(a, server, errant)
+		return applyErrant(a, local, errant)
 	case !errant.Empty():
 		return errantStep(a, local, errant)
 	case isCopied:
@@ -339,7 +337,7 @@ func attachStep(a Assignment, local Observed) Step {
 	case server.Channel.Configured && server.Channel.follows(a) && local.CredentialsCurrent:
 		return ackedStart(a, server)
 	case server.Channel.Configured && server.Channel.unapplied(server.Executed):
-		return drain(server, StateCatchingUp)
+		return drain(local, StateCatchingUp)
 	}
 	return Step{Verb: VerbPointToSource, State: StateCatchingUp, Message: "sets up replication from the primary " + a.Record.Primary, Acknowledge: a.Acknowledge}
 }

@@ -174,6 +174,9 @@ func TestPromotedReplicaLosesNothingItReceived(t *testing.T) {
 				l.Server.Channel.SQLErrno, l.Server.Channel.SQLError = 1062, "Duplicate entry"
 			}),
 			verb: VerbNone, state: StateBroken, says: "Duplicate entry"},
+		"it starts that again from time to time": {
+			scene: promoted().received("A:1-12").stopped().with(func(l *Observed) { l.Server.Channel.SQLErrno, l.AppliesAgain = 1205, true }),
+			verb:  VerbApplyReceived, state: StateBroken, says: "1205"},
 		"when everything is applied, it stops the channel": {
 			scene: promoted().received("A:1-10").with(func(l *Observed) { l.Server.Channel.IO = "No" }), verb: VerbStopReplica, state: StatePromoting},
 		"then it takes writes: clients wait for that": {
@@ -288,6 +291,9 @@ func TestReplicaStep(t *testing.T) {
 				l.Server.Channel.SQLErrno, l.Server.Channel.SQLError = 1032, "Can't find record"
 			}),
 			verb: VerbNone, state: StateBroken, says: "Can't find record"},
+		"it does so from time to time, without the receiver": {
+			scene: member(t).asReplica().following().stopped().with(func(l *Observed) { l.Server.Channel.SQLErrno, l.AppliesAgain = 1032, true }),
+			verb:  VerbApplyReceived, state: StateBroken, says: "1032"},
 	})
 }
 
@@ -436,6 +442,11 @@ func TestFollowStep(t *testing.T) {
 				l.Server.Channel.SQL, l.Server.Channel.SQLErrno, l.Server.Channel.SQLError = "No", 1062, "Duplicate entry"
 			}),
 			verb: VerbNone, state: StateBroken, says: "1062"},
+		"it starts that again from time to time": {
+			scene: member(t).asReplica().following().with(func(l *Observed) {
+				l.Server.Channel.SQL, l.Server.Channel.SQLErrno, l.AppliesAgain = "No", 1205, true
+			}),
+			verb: VerbApplyReceived, state: StateBroken, says: "1205"},
 	})
 }
 
