@@ -137,11 +137,11 @@ func (c Cluster) whyNotReplaced() (Reason, string) {
 	return "", ""
 }
 
-// whenToRebuild says when a user may rebuild a member that is in sync and errant. If the primary has lost its data, that member may have
-// the only copy of a commit.
+// whenToRebuild says when a user may rebuild a member that is in sync and errant. While the primary takes no writes, that member may have
+// the only copy of a commit, also of one that is not errant.
 func (c Cluster) whenToRebuild() string {
-	if lost, _ := c.primaryDataLost(); lost != "" {
-		return "Do not rebuild it: it may have the only copy of a commit"
+	if primary := c.primaryStatus(); primary == nil || primary.State != StateWriting {
+		return "Do not rebuild it while the primary takes no writes: it may have the only copy of a commit"
 	}
 	return "Do not rebuild it before you have read them: it may have the only copy of a commit"
 }

@@ -7,6 +7,7 @@ import (
 
 func TestFailoverSaysWhoWouldTakeOver(t *testing.T) {
 	t.Parallel()
+	const rebuildsLater = "db-2 has errant transactions, which would spread if it took over. Do not rebuild it while the primary takes no writes"
 	stories := map[string]struct {
 		story  *story
 		reason Reason
@@ -31,7 +32,9 @@ func TestFailoverSaysWhoWouldTakeOver(t *testing.T) {
 		"one is away, and each may be the only one that acknowledged": {healthy(t, 3, 1).silent(2), ReasonTooFewReplicas, "so far: db-1"},
 		"one is away, and two acknowledge each commit":                {healthy(t, 3, 2).silent(2), ReasonReplicaCanTakeOver, "db-1 takes over"},
 		"one is errant": {healthy(t, 3, 1).hears(1, StateErrant), ReasonErrantMember, "db-1 has errant transactions, which would spread if it took over. Do not rebuild it before you have read them"},
-		"one is errant, and the primary has lost its data":              {lostPrimary(t, 3, 1).hears(2, StateErrant, acking), ReasonErrantMember, "db-2 has errant transactions, which would spread if it took over. Do not rebuild it: it may have the only copy"},
+		"one is errant, and the primary has lost its data":              {lostPrimary(t, 3, 1).hears(2, StateErrant, acking), ReasonErrantMember, rebuildsLater},
+		"one is errant, and the primary is down":                        {downPrimary(t, 3, 1).hears(2, StateErrant, acking), ReasonErrantMember, rebuildsLater},
+		"one is errant, and the primary is gone":                        {healthy(t, 3, 1).silent(0).hears(2, StateErrant, acking), ReasonErrantMember, rebuildsLater},
 		"nothing is promised":                                           {healthy(t, 3, 0), ReasonCommitsNotReplicated, "on the primary alone"},
 		"a member holds a later record":                                 {healthy(t, 2, 1).hears(1, StateReplicating, holding(Record{Epoch: 1, Revision: 99, Primary: "db-0"})), ReasonRecordOutdated, "db-1 holds"},
 		"the applier of one has failed, and it may have a commit alone": {healthy(t, 3, 1).hears(2, StateBroken), ReasonReplicationBroken, "db-2"},
