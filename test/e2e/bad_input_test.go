@@ -58,7 +58,7 @@ func TestChangesToARunningCluster(t *testing.T) {
 
 	t.Log("the replica's volume is lost")
 	p.run("delete", "pvc", "data-"+p.cluster+"-1", "-n", p.namespace, "--wait=false")
-	p.run("delete", "pod", p.cluster+"-1", "-n", p.namespace)
+	p.deletePod(p.cluster + "-1")
 	p.settled(2)
 	p.goesOn(w)
 	w.end()

@@ -17,7 +17,7 @@ func TestPrimaryLosesItsVolume(t *testing.T) {
 	p.goesOn(w)
 
 	p.run("delete", "pvc", "data-"+p.cluster+"-0", "-n", p.namespace, "--wait=false")
-	p.run("delete", "pod", p.cluster+"-0", "-n", p.namespace)
+	p.deletePod(p.cluster + "-0")
 	p.leads(1, 2)
 	p.hasEvent("ReplacingPrimary", p.cluster+"-0 is the primary on record but came back with an empty volume")
 	p.goesOn(w)

@@ -38,7 +38,7 @@ func TestTablesOfOtherEngines(t *testing.T) {
 	p.start(1, `config: {disabled_storage_engines: ""}`)
 	db = p.open(p.cluster, p.password)
 	p.exec(db, "CREATE TABLE shop.log (id INT PRIMARY KEY) ENGINE=MyISAM", "INSERT INTO shop.log VALUES (1), (2)")
-	p.run("delete", "pod", p.cluster+"-0", "-n", p.namespace)
+	p.deletePod(p.cluster + "-0")
 	p.conditionSays("NonTransactionalTables", `"shop"."log" (MyISAM)`)
 
 	t.Log("a replica lacks its rows")
@@ -51,7 +51,7 @@ func TestTablesOfOtherEngines(t *testing.T) {
 
 	t.Log("created again, the replica has the rows")
 	p.run("delete", "pvc", "data-"+p.cluster+"-1", "-n", p.namespace, "--wait=false")
-	p.run("delete", "pod", p.cluster+"-1", "-n", p.namespace)
+	p.deletePod(p.cluster + "-1")
 	p.settled(2)
 	p.conditionSays("IncompleteMembers", "")
 	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT SUM(id) FROM shop.log", "5", answerLimit)

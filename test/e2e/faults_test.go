@@ -34,7 +34,7 @@ func TestMembersComeBack(t *testing.T) {
 		{"the replica's Pod is deleted", func() { p.run("delete", "pod", replica, "-n", p.namespace, "--wait=false") }},
 		{"the primary's Pod is deleted", func() { p.run("delete", "pod", primary, "-n", p.namespace, "--wait=false") }},
 		{"the replica's Pod is deleted while its mysqld starts", func() {
-			p.run("delete", "pod", replica, "-n", p.namespace)
+			p.deletePod(replica)
 			p.wait("mysqld to be started", changeLimit, func(ctx context.Context) (bool, string) {
 				started, err := p.objects.Field(ctx, core("pods"), p.namespace, replica, `{.status.containerStatuses[?(@.name=="mysqld")].state.running.startedAt}`)
 				return err == nil && started != "", fmt.Sprint(started, err)

@@ -22,6 +22,9 @@ const operatorNamespace = "default"
 const (
 	readyLimit  = 6 * time.Minute
 	changeLimit = 4 * time.Minute
+	// stopLimit is for a Pod of a mysqld to stop: its grace period, and a minute. If SIGTERM arrives while replication threads start, mysqld
+	// may wait for itself without end, and kubelet kills it (seen on 9.7.4).
+	stopLimit = 6 * time.Minute
 	// answerLimit is for what is so already: a server beside others on a busy machine may take a while to answer.
 	answerLimit = time.Minute
 )
@@ -96,7 +99,7 @@ func newPlace(t *testing.T) *place {
 
 // tearDown shows what a failed test left, and removes it.
 func (p *place) tearDown() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), stopLimit+changeLimit)
 	defer cancel()
 	if p.t.Failed() {
 		for _, arguments := range [][]string{
@@ -116,7 +119,7 @@ func (p *place) tearDown() {
 	// The members first: Kubernetes looks at a namespace that goes only once half of its Pods' longest grace period is over, and that is
 	// minutes.
 	_, _ = p.kubectl.Run(ctx, "delete", "mc,mb,mbi", "--all", "-n", p.namespace, "--wait=false", "--ignore-not-found")
-	_, _ = p.kubectl.Run(ctx, "wait", "pods", "--all", "--for=delete", "-n", p.namespace, "--timeout=90s")
+	_, _ = p.kubectl.Run(ctx, "wait", "pods", "--all", "--for=delete", "-n", p.namespace, "--timeout="+stopLimit.String())
 	if _, err := p.kubectl.Run(ctx, "delete", "namespace", p.namespace, "--wait", "--timeout=180s", "--ignore-not-found"); err != nil {
 		p.t.Errorf("the namespace does not go away: %v", err)
 	}
@@ -139,7 +142,18 @@ func (p *place) context(limit time.Duration) (context.Context, context.CancelFun
 
 func (p *place) run(arguments ...string) string {
 	p.t.Helper()
-	ctx, cancel := p.context(changeLimit)
+	return p.runFor(changeLimit, arguments...)
+}
+
+// deletePod deletes a Pod and waits until it has stopped.
+func (p *place) deletePod(name string) {
+	p.t.Helper()
+	p.runFor(stopLimit, "delete", "pod", name, "-n", p.namespace)
+}
+
+func (p *place) runFor(limit time.Duration, arguments ...string) string {
+	p.t.Helper()
+	ctx, cancel := p.context(limit)
 	defer cancel()
 	text, err := p.kubectl.Run(ctx, arguments...)
 	if err != nil {

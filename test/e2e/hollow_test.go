@@ -38,7 +38,7 @@ func TestHollowTransactions(t *testing.T) {
 
 	t.Log("the replica restarts, and a MEMORY table is written to")
 	former := p.read("pods", p.cluster+"-1", "{.metadata.uid}")
-	p.run("delete", "pod", p.cluster+"-1", "-n", p.namespace)
+	p.deletePod(p.cluster + "-1")
 	p.wait("the replica's new Pod to be ready", readyLimit, func(ctx context.Context) (bool, string) {
 		const path = `{.metadata.uid} {.status.conditions[?(@.type=="Ready")].status}`
 		seen, err := p.objects.Field(ctx, core("pods"), p.namespace, p.cluster+"-1", path)
