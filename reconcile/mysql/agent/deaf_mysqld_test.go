@@ -2,11 +2,11 @@ package agent
 
 import (
 	"net/netip"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/test/hang"
 )
 
 // TestAReplicaKnowsWhenItHeardItsPrimaryMysqld: after it has stopped to receive, because another member takes over. The primary hangs, or
@@ -63,10 +63,7 @@ func TestAReplicaKnowsWhenItHeardItsPrimaryMysqld(t *testing.T) {
 	}
 
 	hung := leader.pid(t)
-	t.Cleanup(func() { _ = syscall.Kill(hung, syscall.SIGCONT) })
-	if err := syscall.Kill(hung, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	hang.Process(t, hung)
 	<-time.After(away)
 	if silent := replica.agent.Status().SourceSilentFor; silent < away-1500*time.Millisecond {
 		t.Errorf("the primary has hung for %s, and the replica reports that it has got nothing for %s", away, silent)
@@ -74,9 +71,7 @@ func TestAReplicaKnowsWhenItHeardItsPrimaryMysqld(t *testing.T) {
 	if before := stops("the primary hangs", true); before < away-100*time.Millisecond {
 		t.Errorf("the primary has hung for %s, and the replica has heard nothing for %s", away, before)
 	}
-	if err := syscall.Kill(hung, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	hang.Continue(t, hung)
 	follows()
 
 	cut(t, leader.port, int(receiver.Port()))

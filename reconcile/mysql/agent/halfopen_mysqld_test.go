@@ -6,11 +6,11 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/test/hang"
 )
 
 // TestAReplicaThatVanishesMysqld cuts the connection of the only replica without a word, as a lost node does. Commits wait. Linux would
@@ -44,10 +44,7 @@ func TestAReplicaThatHangsMysqld(t *testing.T) {
 	leader, replica, db := startAcknowledging(t, ca)
 
 	hung := replica.pid(t)
-	t.Cleanup(func() { _ = syscall.Kill(hung, syscall.SIGCONT) })
-	if err := syscall.Kill(hung, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	hang.Process(t, hung)
 	told := order(t, db)
 	began := time.Now()
 	leader.until(t, "no replica acknowledges", func() bool {
@@ -62,9 +59,7 @@ func TestAReplicaThatHangsMysqld(t *testing.T) {
 	}
 
 	began = time.Now()
-	if err := syscall.Kill(hung, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	hang.Continue(t, hung)
 	leader.until(t, "the commit returns", func() bool { return len(told) > 0 })
 	t.Logf("the commit returns %s after the replica's mysqld continues", time.Since(began))
 	if err := <-told; err != nil {

@@ -3,11 +3,11 @@ package agent
 import (
 	"context"
 	"database/sql"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/test/hang"
 )
 
 // TestALostAcknowledgementMysqld: the only replica's mysqld hangs, and its connection ends after a commit was sent to it. When mysqld
@@ -19,12 +19,11 @@ func TestALostAcknowledgementMysqld(t *testing.T) {
 	ca := newAuthority(t)
 	leader, replica, db := startAcknowledging(t, ca)
 	hung := replica.pid(t)
-	t.Cleanup(func() { _ = syscall.Kill(hung, syscall.SIGCONT) })
 	for _, isAsked := range []bool{false, true} {
 		t.Logf("the agent's own commit is lost as well: %t", isAsked)
 		session := receiverOf(t, leader)
 		before := sentTo(t, db, session)
-		signal(t, hung, syscall.SIGSTOP)
+		hang.Process(t, hung)
 		told := orderLarge(t, db)
 		leader.until(t, "the commit is sent", func() bool { return sentTo(t, db, session) > before+filler })
 		if isAsked {
@@ -34,7 +33,7 @@ func TestALostAcknowledgementMysqld(t *testing.T) {
 		if err := leader.agent.local.EndSession(t.Context(), session.ID); err != nil {
 			t.Fatal(err)
 		}
-		signal(t, hung, syscall.SIGCONT)
+		hang.Continue(t, hung)
 		began := time.Now()
 		leader.until(t, "the commit returns", func() bool { return len(told) > 0 || time.Since(began) > limit })
 		if len(told) == 0 {
@@ -44,13 +43,6 @@ func TestALostAcknowledgementMysqld(t *testing.T) {
 		if err := <-told; err != nil {
 			t.Errorf("the commit failed: %v", err)
 		}
-	}
-}
-
-func signal(t *testing.T, pid int, sent syscall.Signal) {
-	t.Helper()
-	if err := syscall.Kill(pid, sent); err != nil {
-		t.Fatal(err)
 	}
 }
 

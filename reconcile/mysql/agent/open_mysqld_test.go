@@ -2,11 +2,11 @@ package agent
 
 import (
 	"database/sql"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/test/hang"
 )
 
 // TestAPrimaryOpensWhenReplicasHaveEverythingMysqld: mysqld of the primary crashes while a commit waits, and recovery commits it. No
@@ -28,7 +28,7 @@ func TestAPrimaryOpensWhenReplicasHaveEverythingMysqld(t *testing.T) {
 	hung := crashWhileACommitWaits(t, leader, replica, db)
 	leader.obeys(t, leads(3, 1))
 	staysHalfOpen(t, leader, db)
-	signal(t, hung, syscall.SIGCONT)
+	hang.Continue(t, hung)
 	leader.until(t, "it takes writes", isOpen)
 	if missing := leader.agent.Status().Executed.Subtract(replica.agent.Status().Received); !missing.Empty() {
 		replica.until(t, "the replica has everything", func() bool { return replica.agent.Status().Received.Contains(missing) })
@@ -49,8 +49,7 @@ func TestAPrimaryOpensWhenReplicasHaveEverythingMysqld(t *testing.T) {
 func crashWhileACommitWaits(t *testing.T, leader, replica *realMember, db *sql.DB) (hung int) {
 	t.Helper()
 	hung = replica.pid(t)
-	t.Cleanup(func() { _ = syscall.Kill(hung, syscall.SIGCONT) })
-	signal(t, hung, syscall.SIGSTOP)
+	hang.Process(t, hung)
 	told := orderLarge(t, db)
 	leader.until(t, "the commit waits", func() bool { return leader.agent.Status().Pending.Count() == 1 })
 	leader.crashes(t)

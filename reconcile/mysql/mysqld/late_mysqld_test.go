@@ -3,13 +3,10 @@ package mysqld
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/hang"
 )
 
 // TestLateStatementsHaveNoEffectMysqld stops mysqld. The agent sends statements that let clients write without acknowledgements, and gives
@@ -47,8 +44,7 @@ func TestLateStatementsHaveNoEffectMysqld(t *testing.T) {
 	for name := range attempts {
 		clients[name] = server.connect(t, b.Agent)
 	}
-	signal(t, server, syscall.SIGSTOP)
-	eventually(t, "all threads of mysqld stand still", server.standsStill, server.messages)
+	hang.Process(t, server.process.Process.Pid)
 	for name, attempt := range attempts {
 		brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		if err := attempt(brief, clients[name]); err == nil {
@@ -57,7 +53,7 @@ func TestLateStatementsHaveNoEffectMysqld(t *testing.T) {
 		cancel()
 	}
 	<-time.After(LateAfter + 100*time.Millisecond)
-	signal(t, server, syscall.SIGCONT)
+	hang.Continue(t, server.process.Process.Pid)
 	eventually(t, "mysqld answers again", func() error { return agent.Ping(t.Context()) }, server.messages)
 	<-time.After(200 * time.Millisecond)
 	if closed, acks := state(); !closed || acks != 2 {
@@ -84,25 +80,5 @@ func TestLateStatementsHaveNoEffectMysqld(t *testing.T) {
 	}
 	if _, acks := state(); acks != 0 {
 		t.Errorf("in time: %d acknowledgements", acks)
-	}
-}
-
-// standsStill returns an error while a thread of mysqld runs (proc_pid_stat(5)).
-func (m *mysqld) standsStill() error {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", m.process.Process.Pid))
-	for _, thread := range threads {
-		text, wrong := os.ReadFile(thread)
-		_, state, _ := strings.Cut(string(text), ") ")
-		if wrong != nil || !strings.HasPrefix(state, "T") {
-			err = errors.Join(err, wrong, fmt.Errorf("%s: %.1s", thread, state))
-		}
-	}
-	return err
-}
-
-func signal(t *testing.T, server *mysqld, signal syscall.Signal) {
-	t.Helper()
-	if err := server.process.Process.Signal(signal); err != nil {
-		t.Fatal(err)
 	}
 }

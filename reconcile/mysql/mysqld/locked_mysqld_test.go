@@ -3,9 +3,10 @@ package mysqld
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/hang"
 )
 
 // waitingForAnAcknowledgement returns a mysqld on which a statement with a new password for root waits, and its agent's connection.
@@ -116,10 +117,7 @@ func TestAReplicaThatHangsAcknowledgesNothingMysqld(t *testing.T) {
 		}
 		return nil
 	}, primary.messages)
-	if err := replica.process.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = replica.process.Process.Signal(syscall.SIGCONT) })
+	hang.Process(t, replica.process.Process.Pid)
 	brief, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := agent.SetPassword(brief, "root", "%", "another"); err == nil {

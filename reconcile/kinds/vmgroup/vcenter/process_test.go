@@ -1,21 +1,20 @@
 package vcenter
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mysql-operator/mysql-operator/test/hang"
 )
 
 // TestMain also runs the helper: a Process starts this test binary through a link of that name.
@@ -152,31 +151,7 @@ func TestAHelperThatHangsIsReplaced(t *testing.T) {
 func stop(t *testing.T, one *helper) {
 	t.Helper()
 	t.Cleanup(func() { _ = one.process.Kill() })
-	if err := one.process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); !isStopped(t, one.process.Pid); {
-		if time.Now().After(deadline) {
-			t.Fatal("the helper did not stop in a minute")
-		}
-		<-time.After(time.Millisecond) // a signal reaches threads that run a little later
-	}
-}
-
-// isStopped reports whether all threads of a process are stopped (proc(5), /proc/PID/task/TID/stat).
-func isStopped(t *testing.T, process int) bool {
-	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", process))
-	if err != nil || len(threads) == 0 {
-		t.Fatalf("threads %v of process %d: %v", threads, process, err)
-	}
-	return !slices.ContainsFunc(threads, func(thread string) bool {
-		stat, err := os.ReadFile(thread)
-		if err != nil {
-			return false // it has ended
-		}
-		return !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " T")
-	})
+	hang.Process(t, one.process.Pid)
 }
 
 // hasEnded fails the test unless a helper's process has ended, or ends before late; nil means now.
